@@ -144,8 +144,8 @@ class EpochOracle:
 
     def __init__(
         self, items: FloatArray, size: int, *, loss: Loss, oracle: VarianceReduced | Naive,
-        radius: float, rounds: int, directions: ArrayLike | None = None,
-        noise_multiplier: float = 1.0, rng: np.random.Generator,
+        radius: float, rounds: int, directions: ArrayLike | None = None, noise_multiplier: float,
+        rng: np.random.Generator,
     ) -> None:  # fmt: skip
         self.size = _validate.draws(size)
         self._loss, self._oracle, self._rng = loss, oracle, rng

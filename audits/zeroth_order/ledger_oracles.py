@@ -42,7 +42,7 @@ def replay(seed, d, naive, step, restart, every):
 
     oracle = Naive(2, 0.0) if naive else VarianceReduced(2, 1, 0.0)
     plan = Plan(rounds=T, epochs=K, radius=radius, domain=radius / T, step=step, oracle=oracle)
-    items = rng.uniform(-1, 1, (plan.n_points, d))
+    items = rng.uniform(-1, 1, (plan.n_points + 1, d))  # the last item is not used
     output = private_zeroth_order(
         items,
         1,
@@ -91,6 +91,21 @@ class Onward(OnlineLearner):
         """Ignore the losses."""
 
 
+class Still(OnlineLearner):
+    """Learner that does not move, and keeps what it receives."""
+
+    def __init__(self, size, dimension):
+        self._steps, self.received = np.zeros((size, dimension)), []
+
+    def play(self):
+        """Return 0."""
+        return self._steps
+
+    def receive(self, gradients):
+        """Keep the losses."""
+        self.received.append(gradients)
+
+
 RUN = {"seed": Integer(0, 10**6), "d": FEW, "step": Choice((1e-3, 1.0)), "naive": Choice((0, 1))}
 RUN |= {"restart": True, "every": True, "tolerance": 1e-8, "floor": 1.0}
 
@@ -112,6 +127,53 @@ def online_to_nonconvex(ledger):
     of each epoch does not move. If T = 1, no round moves.
     """
     ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
+
+    @ledger.sweep("losses that do not depend on x: no point moves", T=[1, 3], K=[1, 2], slope=0.0,
+                  mutant={"slope": 1.0})  # fmt: skip
+    def flat(T, K, slope):
+        plan = Plan(T, K, 1.0, 1 / T, 1.0, VarianceReduced(1, 1, 0.0))
+        w = private_zeroth_order(
+            np.full((plan.n_points, 2), slope), 1, loss=Linear(1.0), plan=plan,
+            start=np.array([0.5, -2.0]), rng=np.random.default_rng(0),
+        )  # fmt: skip
+        return np.abs(w - [0.5, -2.0]).max() if T > 1 else 2 * slope, 1e-12
+
+    @ledger.identity("2 d values of f for each item and round with d directions, else 2",
+                     T=[1, 3], K=[1, 2], d=[1, 3], naive=[False, True], each=2,
+                     mutant={"each": 1})  # fmt: skip
+    def evaluations(T, K, d, naive, each):
+        oracle = Naive(2, 0.0) if naive else VarianceReduced(3, 2, 0.0)
+        plan, asked = Plan(T, K, 1.0, 1 / T, 1.0, oracle), []
+
+        def counted(points, items):
+            found = wave(points, items)
+            asked.append(found.size)
+            return found
+
+        private_zeroth_order(
+            np.ones((plan.n_points, d)), 1, loss=FunctionLoss(counted, lipschitz=9.0), plan=plan,
+            start=np.zeros(d), rng=np.random.default_rng(0),
+        )  # fmt: skip
+        used = K * 2 * T if naive else K * (3 + 2 * (T - 1))
+        return [sum(asked), plan.evaluations(d)], [each * used * (1 if naive else d)] * 2
+
+    for sign in (1, -1):
+
+        @ledger.monte_carlo("the learner receives a gradient with the noise of the plan",
+                            allowed=0.25, draws=20_000, mutant=0.8, sign=sign)  # fmt: skip
+        def noisy(size, *, rng, sign):
+            """At a flat loss, g~_1 is N(0, 9), whose upper quartile is 3 * 0.674."""
+            plan = Plan(2, 1, 2.0, 1.0, 1.0, VarianceReduced(1, 1, 3.0))
+            learners = []
+
+            def learner(size, dimension):
+                learners.append(Still(size, dimension))
+                return learners[-1]
+
+            private_zeroth_order(np.zeros((2, 1)), size, loss=Linear(1.0), plan=plan,
+                                 start=np.zeros(1), learner=learner, rng=rng)  # fmt: skip
+            return sign * learners[0].received[0][:, 0] >= 3 * 0.6744897501960817
+
     oracle = VarianceReduced(1, 1, 0.0)
     plan = Plan(1, 2, 1.0, 1.0, 1.0, oracle, first_step_is_zero=False)
     pair = Plan(2, 1, 2.0, 1.0, 1.0, oracle, first_step_is_zero=False)

@@ -102,7 +102,7 @@ def private_oracle(ledger):
         s = transcribed.sensitivity(T, 3, 2.0, 9, 2, 5.0, moves)
         lines = [transcribed.tree_parameter(s, 0.7, n) if n else 0.0 for n in (T, T - 1 - last)]
         found = [accounts.transcript_gdp(made, 3, 2.0), accounts.output_gdp(made, 3, 2.0)]
-        return (found, lines) if T > 2 else None
+        return found, lines
 
     @ledger.identity("the least noise for rho, by `scaled.calibrated`", T=range(2, 12),
                      covers=["output", "transcript"], rho=0.7, mutant={"rho": 0.8})  # fmt: skip

@@ -9,8 +9,12 @@ from scipy.special import betainc
 
 from algorithms.common.tree import node
 from algorithms.zeroth_order.estimators import difference_estimate
-from algorithms.zeroth_order.losses import Linear
+from algorithms.zeroth_order.losses import CappedAbsolute, Linear, Loss
 from algorithms.zeroth_order.printed import corollary_4_4_sigma
+from algorithms.zeroth_order.stationarity import (
+    stationarity_estimate,
+    stationarity_in_one_dimension,
+)
 from audits.zeroth_order.conventions import DIMENSION, ORDER, RADIUS, RHO, ROUNDS, SHARE, UNIT
 from dpaudit import NeighborPair, Relation
 from dpaudit.errors import PairError
@@ -30,6 +34,33 @@ KINKS = Array(Interval(-3.0, 3.0), (3,))
 def hull_value(slopes):
     """Return the least absolute value in the convex hull of numbers."""
     return max(0.0, np.min(slopes), -np.max(slopes))
+
+
+def cells(items, x, radius, cap):
+    """Return the value for the mean of 3 min(abs(a y - b), cap), from unit cells of the ball."""
+    slopes = []
+    for y in np.arange(x - radius, x + radius) + 0.5:
+        errors = [a * y - b for a, b in items]
+        slopes.append(np.mean([3 * a * np.sign(e) * (abs(e) < cap)
+                               for (a, _), e in zip(items, errors, strict=True)]))  # fmt: skip
+    return hull_value(np.array(slopes))
+
+
+class Norm(Loss):
+    """The norm of y."""
+
+    def dimension(self, n_columns):
+        """Return d."""
+        return n_columns
+
+    def values(self, points, items):
+        """Return norm(y)."""
+        return np.linalg.norm(points - 0 * items, axis=-1)
+
+    def gradients(self, points, items):
+        """Return y / norm(y)."""
+        y = points - 0 * items
+        return y / np.linalg.norm(y, axis=-1, keepdims=True)
 
 
 def met(kinks, slopes, x, r):
@@ -127,6 +158,44 @@ def goldstein(ledger):
         gradients = tangents(delta, 1.0)
         return math.sqrt(1 - delta**2), np.linalg.norm(gradients.mean(axis=0) if two else
                                                        gradients[0])  # fmt: skip
+
+    line = {"places": Array(Interval(-6, 6), (3,)), "signs": Array(UNIT, (3,)), "x": Integer(-6, 6)}
+    line |= {"radius": Integer(1, 6), "cap": Choice((2, 4, math.inf)), "floor": 1.0, "shift": 0}
+    line |= {"mutant": {"shift": 1}, "tolerance": 1e-9, "examples": 100}
+
+    @ledger.identity("on a line, by `stationarity`: three items with rounded kinks", **line)
+    def exact_on_a_line(places, signs, x, radius, cap, shift):
+        """All kinks are integers, so the slope at the middle of each unit interval is enough."""
+        items = np.stack([np.where(signs < 0, -1.0, 1.0), np.round(places)], axis=1)
+        found = stationarity_in_one_dimension(
+            items, loss=CappedAbsolute(3.0, cap), radius=radius, points=[float(x)]
+        )
+        return found[0], cells(items, x + shift, radius, cap)
+
+    @ledger.identity("on a line, by gradients at random points of the ball", **line)
+    def sampled_on_a_line(places, signs, x, radius, cap, shift):
+        """Each of at most 12 intervals is missed with probability (11/12)^400 < 1e-15."""
+        items = np.stack([np.where(signs < 0, -1.0, 1.0), np.round(places)], axis=1)
+        found = stationarity_estimate(
+            items, 1, loss=CappedAbsolute(3.0, cap), radius=radius, point=[float(x)],
+            n_gradients=400, rng=np.random.default_rng(0),
+        )  # fmt: skip
+        return found[0], cells(items, x + shift, radius, cap)
+
+    for share, words in ((1.0, "at least the value"), (-1.0, "at most 1.2 times the value")):
+
+        @ledger.sweep(f"the norm, by gradients at random points: {words}", sign=share,
+                      delta=[0.3, 0.6, 0.9], times=1.0, mutant={"times": 1.2})  # fmt: skip
+        def sampled(delta, sign, times):
+            """norm(y) has its minimum at 0; x is at distance 1 from it."""
+            found = stationarity_estimate(
+                np.zeros((1, 2)), 2, loss=Norm(), radius=delta, point=[1.0, 0.0],
+                n_gradients=400, rng=np.random.default_rng(0),
+            )  # fmt: skip
+            value = math.sqrt(1 - delta**2)
+            if sign > 0:
+                return times * times * value, found.min() * (1 + ROUNDING)
+            return times * found.max(), 1.2 * value
 
     @ledger.falsify("on a line: the distance of 0 from the slopes in the ball", kinks=KINKS,
                     slopes=SLOPES, weights=Array(SHARE, (4,)), hull=True, mutant={"hull": False},

@@ -9,9 +9,15 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import betainc, gammaln, roots_jacobi, roots_legendre
 
+from algorithms.zeroth_order.losses import CappedAbsolute, Linear
+from algorithms.zeroth_order.smoothing import (
+    estimated_smoothing,
+    smoothed_gradients,
+    smoothed_values,
+)
 from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, SHARE, UNIT
 from dpaudit.ledger import statement
-from dpaudit.neighbors import Interval
+from dpaudit.neighbors import Choice, Interval
 from dpaudit.properties import Array
 
 ROUNDING = 1e-11
@@ -63,6 +69,14 @@ def gradient(slopes, kinks, x, radius):
     return slopes.T @ (2 * ball_share((slopes @ x - kinks) / sizes, len(x)) - 1)
 
 
+def capped(a, x, b, radius, cap, n):
+    """Return E 2 min(abs(<a, x + radius v> - b), cap), by quadrature on the sphere in R^n."""
+    a = a / max(1.0, math.hypot(*a))
+    s, width = a @ x - b, radius * math.hypot(*a)
+    kinks = [k for k in ((p - s) / max(width, 1e-12) for p in (-cap, 0.0, cap)) if abs(k) < 1]
+    return 2 * on_sphere(n, lambda t: np.minimum(np.abs(s + width * t), cap), *kinks)
+
+
 def slope_at(d, kink):
     """Return h(x) = abs(x_1 - kink)."""
     return {"slopes": np.eye(3, d) * np.eye(3)[:, :1], "kinks": np.array([kink, 0.0, 0.0])}
@@ -99,6 +113,57 @@ def smoothing_keeps_lipschitz(ledger):
         """Use the fact that a coordinate of the ball is distributed as on the sphere in R^(d+2)."""
         found = smoothed(**slope_at(d, kink * radius), x=np.zeros(d), radius=radius)
         return found, radius * on_sphere(d + more, lambda t: np.abs(t - kink), kink)
+
+    exact = {"a": Array(UNIT, ("d",)), "x": Array(UNIT, ("d",)), "b": UNIT, "d": FEW}
+    exact |= {"radius": Interval(0.1, 3.0), "cap": Choice((0.3, 1.0, math.inf)), "floor": 1.0}
+    exact |= {"more": 2, "mutant": {"more": 1}, "tolerance": 1e-6, "examples": 60}
+
+    @ledger.identity("2 min(abs(<a, x> - b), cap), by `smoothing` and by quadrature", **exact)
+    def by_smoothing(a, x, b, radius, cap, d, more):
+        found = smoothed_values(
+            [[*a, b]], loss=CappedAbsolute(2.0, cap), radius=radius, points=x[None]
+        )
+        return found[0, 0], capped(a, x, b, radius, cap, d + more)
+
+    @ledger.identity("its gradient, against quotients of differences, which are wrong by 1e-3",
+                     **{**exact, "tolerance": 5e-3})  # fmt: skip
+    def gradients(a, x, b, radius, cap, d, more):
+        found = smoothed_gradients(
+            [[*a, b]], loss=CappedAbsolute(2.0, cap), radius=radius, points=x[None]
+        )[0, 0]
+        if math.hypot(*a) > 1 or radius * math.hypot(*a) < 1e-2:
+            return None  # longer features are scaled
+        steps = 1e-5 * np.eye(d)
+        ends = [[capped(a, x + s * step, b, radius, cap, d + more) for s in (1, -1)]
+                for step in steps]  # fmt: skip
+        return found, [(p - q) / 2e-5 for p, q in ends]
+
+    @ledger.identity("a linear loss is its own smoothing", e=Array(UNIT, (2,)), x=Array(UNIT, (2,)),
+                     part=1.0, mutant={"part": 0.5}, floor=1.0)  # fmt: skip
+    def of_linear(e, x, part):
+        given = {"loss": Linear(2.0), "radius": 0.5, "points": x[None]}
+        e = e / max(1.0, math.hypot(*e))
+        found = [
+            smoothed_values(e[None], **given)[0, 0],
+            *smoothed_gradients(e[None], **given)[0, 0],
+        ]
+        return found, [part * 2 * e @ x, *(2 * e)]
+
+    for d, t in ((1, 0.6), (2, 0.4), (3, -0.2)):
+
+        @ledger.monte_carlo("x + delta v, v uniform on the ball: the share beyond a plane",
+                            allowed=float(1 - ball_share(t, d)), draws=20_000, mutant=0.85, d=d,
+                            t=t)  # fmt: skip
+        def beyond(size, *, rng, d, t):
+            draws = estimated_smoothing(
+                np.eye(1, d), size, loss=Linear(1.0), radius=2.0, point=np.full(d, 0.25), rng=rng
+            )
+            return draws >= 0.25 + 2.0 * t
+
+        @ledger.monte_carlo("the share on the other side", allowed=float(ball_share(t, d)),
+                            draws=20_000, mutant=0.85, d=d, t=t)  # fmt: skip
+        def before(size, *, rng, d, t):
+            return ~beyond(size, rng=rng, d=d, t=t)
 
     domain = {"weights": Array(SHARE, (5,)), "places": Array(UNIT, (5, 2)), **MOVED, "d": 2}
     domain |= {"extremal": [{**linear, "weights": np.ones(5), "places": np.zeros((5, 2))}]}

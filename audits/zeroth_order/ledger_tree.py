@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from algorithms.common.tree import TreeNoise, node, tree_gdp, tree_sums
+from algorithms.common.tree import TreeNoise, node, node_sums, tree_gdp, tree_sums
 from audits.zeroth_order import transcribed
 from audits.zeroth_order.audit_tree import nodes, one_apart
 from dpaudit import AdditiveNoise, GaussianDP, NeighborPair, Relation
@@ -58,6 +58,20 @@ def algorithm_5(ledger):
             noise[t] = rng.normal(scale=sigmas[t - 1], size=(2, 3))
             sums.append(sum(noise[last + keep * (last < t)] for _, last in transcribed.node(t)))
         return np.array([tree.next() for _ in range(n)]) + keep, np.array(sums)
+
+    @ledger.identity("running sums of a stream, and sums of its nodes", n=[1, 2, 5, 7, 12], late=0,
+                     mutant={"late": 1}, tolerance=1e-12)  # fmt: skip
+    def sums(n, late):
+        terms = np.random.default_rng(n).normal(size=(n, 2))
+        made = tree_sums(terms, 3, sigmas=1 + np.arange(n) / n, rng=np.random.default_rng(0))
+        tree = TreeNoise(3, (2,), sigmas=1 + np.arange(n) / n, rng=np.random.default_rng(0))
+        noise = [tree.next() for _ in range(n)]
+        parts = [transcribed.node(t)[-1] for t in range(1, n + 1)]
+        lines = [sum(terms[: t + 1]) + noise[t] for t in range(n)]
+        nodes = [sum(terms[a - 1 : b - late], np.zeros(2)) for a, b in parts]
+        return [*made.transpose(1, 0, 2).ravel(), *node_sums(terms).ravel()], [
+            *np.ravel(lines), *np.ravel(nodes)
+        ]  # fmt: skip
 
 
 def by_floor(t):

@@ -515,7 +515,7 @@ def test_rows_survive_storage():
     book.consequence("nobody", harm=Harm.WORDS)
     result = book.result(seconds=1.5).with_origin({"path": "a.py"}, LedgerVerdict.REFUTED)
     assert StatementResult.from_json(result.to_json()) == result
-    with pytest.raises(ValueError, match="must be 5, got 99"):
+    with pytest.raises(ValueError, match="must be 6, got 99"):
         StatementResult.from_json({**result.to_json(), "schema": 99})
 
 
