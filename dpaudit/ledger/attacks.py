@@ -101,8 +101,8 @@ class Attack:
         Reason why both sides may call the same function of the paper's algorithms. Without a
         reason, such a claim is an error, because a mistake in the function would change both sides.
     end_to_end : bool
-        Whether the object itself is run or computed completely. If True, the attempt does not
-        depend on the assumptions of the proof.
+        Whether the object itself is run or computed completely. If True, the row says for which
+        sizes and ranges the statement does not depend on its premises.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Attack:
                 mutant=cases.mutant(sides, mutant),
                 claim=self._words(claim),
             )
-            self._add(made, sides, mutant, lhs, rhs, snippet, end_to_end)
+            self._add(made, sides, mutant, lhs, rhs, snippet, cases.words if end_to_end else "")
             return sides
 
         return attempt
@@ -211,7 +211,7 @@ class Attack:
                 mutant=found.mutant(sides, mutant),
                 claim=self._words(claim),
             )
-            self._add(made, sides, mutant, lhs, rhs, snippet, end_to_end)
+            self._add(made, sides, mutant, lhs, rhs, snippet, found.words if end_to_end else "")
             return sides
 
         return attempt
@@ -295,7 +295,7 @@ class Attack:
                 )
             error = None if made.tightest is None else made.tightest - 1.0
             made = replace(made, tightest=None, error=error, trace=None)
-            self._add(made, values, mutant, lhs, rhs, snippet, end_to_end)
+            self._add(made, values, mutant, lhs, rhs, snippet, found.words if end_to_end else "")
             return values
 
         return attempt
@@ -371,7 +371,9 @@ class Attack:
                 failure_prob=FAILURE_PROB * (2 if ran else 1),
             )
             left = lhs or f"a lower bound, wrong with probability {FAILURE_PROB:g}, for how often"
-            self._add(made, event, mutant, left, rhs, snippet, end_to_end)
+            covered = ", ".join(f"{name} = {_short(value)}" for name, value in where.items())
+            covered = covered or "the inputs of the check"
+            self._add(made, event, mutant, left, rhs, snippet, covered if end_to_end else "")
             return event
 
         return attempt
@@ -434,7 +436,7 @@ class Attack:
                 failure_prob=result.total_failure_prob,
                 lhs="certified epsilon",
                 rhs="claimed epsilon",
-                end_to_end=True,
+                covered=result.pair_words or "the pair of the audit",
                 mutants=result.mutants,
                 survivors=survivors,
             )
@@ -456,7 +458,7 @@ class Attack:
         lhs: str,
         rhs: str,
         snippet: str,
-        end_to_end: bool,
+        covered: str,
     ) -> None:
         broken = made.counterexample
         if broken is not None:
@@ -467,7 +469,7 @@ class Attack:
             words = ", ".join(f"{name} = {_short(value)}" for name, value in mutant.items())
         elif callable(mutant) and made.power is not Power.NONE:
             words = getattr(mutant, "__name__", "").replace("<lambda>", "").replace("_", " ")
-        self._record(replace(made, lhs=lhs, rhs=rhs, end_to_end=end_to_end, mutant=words))
+        self._record(replace(made, lhs=lhs, rhs=rhs, covered=covered, mutant=words))
 
     def _record(self, made: Attempt) -> None:
         self._ledger.record(

@@ -71,6 +71,7 @@ class Ledger(Attack):
         self._notes = [found] if found else []
         self._consequence: tuple[str, Harm | None] = ("", None)
         self._streams = 0
+        self._misprints: list[tuple[str, str]] = []
         self._algorithms = tuple(algorithms)
 
     # --- other claims that may be tested ---
@@ -106,6 +107,20 @@ class Ledger(Attack):
                 f"{convention!r}"
             )
         return Attack(self, Role.EDGE, convention)
+
+    def misprint(self, printed: str, meant: str) -> Attack:
+        """List a misprint whose meaning is evident.
+
+        The statement is tested as it is meant. Attempts on the returned object show that it fails
+        as printed. Without such attempts, the misprint is only listed.
+
+        Parameters
+        ----------
+        printed, meant : str
+            The formula or words, as printed and as meant.
+        """
+        self._misprints.append((printed, meant))
+        return Attack(self, Role.MISPRINT, f"{printed}, read as {meant}")
 
     def reading(self, words: str, *, fails: bool = False) -> Attack:
         """Test one of several readings of the statement.
@@ -160,13 +175,13 @@ class Ledger(Attack):
 
         Use AMBIGUOUS if the statement is too vague to be tested. Use VACUOUS if the hypotheses
         cannot be met, and give the smallest size at which they can be met. Use NOT_EXECUTABLE if
-        nothing can be run. No other verdict can be set, because other verdicts follow from the
-        attempts.
+        nothing can be run. Use OPEN if there is neither a proof nor a counterexample. No other
+        verdict can be set, because other verdicts follow from the attempts.
         """
         verdict = LedgerVerdict(verdict)
         if verdict not in _DECLARABLE:
             raise ArgumentError(
-                "verdict must be AMBIGUOUS, VACUOUS or NOT_EXECUTABLE, because other "
+                "verdict must be AMBIGUOUS, VACUOUS, NOT_EXECUTABLE or OPEN, because other "
                 f"verdicts follow from attempts, got {verdict.words}"
             )
         self._verdict = verdict
@@ -203,6 +218,7 @@ class Ledger(Attack):
             harm,
             seconds,
             self.seed,
+            misprints=tuple(self._misprints),
         )
         on_it = found.on_statement
         broken = [attempt for attempt in on_it if attempt.violated]
@@ -253,4 +269,9 @@ class Ledger(Attack):
         return len(self._attempts) + 1
 
 
-_DECLARABLE = (LedgerVerdict.AMBIGUOUS, LedgerVerdict.VACUOUS, LedgerVerdict.NOT_EXECUTABLE)
+_DECLARABLE = (
+    LedgerVerdict.AMBIGUOUS,
+    LedgerVerdict.VACUOUS,
+    LedgerVerdict.NOT_EXECUTABLE,
+    LedgerVerdict.OPEN,
+)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import numbers
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Domain, Inequality, Range, st
 
 Changed = Mapping[str, Any]
@@ -70,6 +72,16 @@ class Cases:
     def points(self) -> list[dict[str, Any]]:
         """Every combination of the listed values and the listed cases."""
         return [{**p, **case} for p in _grid(self._domain) for case in self._listed or ({},)]
+
+    @property
+    def words(self) -> str:
+        """The numbers and ranges of the cases, as text."""
+        parts = [
+            words for name, part in self._domain.items() if (words := _range_words(name, part))
+        ]
+        if self._listed is not None:
+            parts.append(f"{len(self._listed)} listed case{'s' * (len(self._listed) != 1)}")
+        return ", ".join(parts) or "the inputs of the check"
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -148,3 +160,28 @@ def _grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     listed = [p if isinstance(p, range | list | tuple) else (p,) for p in parts.values()]
     return [dict(zip(parts, values, strict=True)) for values in itertools.product(*listed)]
+
+
+def _range_words(name: str, part: Any) -> str:
+    """Return the range of one keyword as text, or "" if it is no number."""
+    if isinstance(part, Integer | Interval):
+        return f"{name} from {part.low:g} to {part.high:g}"
+    if isinstance(part, Array):
+        return f"{name} of shape {' x '.join(map(str, part.shape))}"
+    if isinstance(part, Choice):
+        part = part.values
+    if isinstance(part, range | list | tuple) and len(part) > _MOST_LISTED and _numbers(part):
+        return f"{name} from {min(part):g} to {max(part):g}"
+    if isinstance(part, range | list | tuple) and _numbers(part):
+        return f"{name} = {', '.join(f'{value:g}' for value in part)}"
+    return f"{name} = {part:g}" if _numbers([part]) else ""
+
+
+_MOST_LISTED = 6
+
+
+def _numbers(values: Iterable[Any]) -> bool:
+    return all(
+        isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+        for value in values
+    )

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from dpaudit._files import file_stem
 from dpaudit.ledger.coverage import papers_of
 from dpaudit.ledger.paper import Paper
-from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
+from dpaudit.ledger.rows import DERIVED, Harm, LedgerVerdict, StatementResult
 from dpaudit.ledger.words import as_python, case_line, exact, parts_of, ratio_words
 from dpaudit.properties import Attempt, Role
 from dpaudit.report import fill
@@ -52,6 +52,8 @@ class Erratum:
         Statements that fail only outside the conventions.
     loose : tuple of (StatementResult, Attempt)
         Constants that could be better.
+    misprints : tuple of (StatementResult, str, str)
+        Misprints with an evident meaning, as printed and as meant.
     """
 
     paper: Paper
@@ -59,6 +61,7 @@ class Erratum:
     unclear: tuple[StatementResult, ...]
     edges: tuple[tuple[StatementResult, Attempt], ...]
     loose: tuple[tuple[StatementResult, Attempt], ...]
+    misprints: tuple[tuple[StatementResult, str, str], ...]
 
 
 def fill_page(template: str, run: StoredRun, **values: Any) -> str:
@@ -84,16 +87,17 @@ def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
     known = {paper.name: paper for paper in papers_of(run)}
     found = []
     for name in dict.fromkeys(row.paper for row in rows):
-        own = [row for row in rows if row.paper == name and row.kind != "function"]
+        own = [row for row in rows if row.paper == name and row.kind not in ("function", DERIVED)]
         wrong = sorted((row for row in own if row.verdict in _WRONG), key=by_harm)
         unclear = tuple(row for row in own if row.verdict is LedgerVerdict.AMBIGUOUS)
         edges = tuple((row, edge) for row in own for edge in row.edges)
         sharper = tuple(
             (row, a) for row in own for a in row.made_on(Role.SHARPER) if not a.violated
         )
-        if wrong or unclear or edges:
+        misprints = tuple((row, *misprint) for row in own for misprint in row.misprints)
+        if wrong or unclear or edges or misprints:
             paper = known.get(name, Paper(name, name))
-            found.append(Erratum(paper, tuple(wrong), unclear, edges, sharper))
+            found.append(Erratum(paper, tuple(wrong), unclear, edges, sharper, misprints))
     return found
 
 
@@ -188,6 +192,13 @@ def markdown(erratum: Erratum) -> str:
             for row, edge in erratum.edges
         ]
         lines.append("")
+    if erratum.misprints:
+        lines += ["## Appendix: misprints", ""]
+        lines += [
+            f"- {_heading(row)}: {_plain(printed)}, read as {_plain(meant)}"
+            for row, printed, meant in erratum.misprints
+        ]
+        lines.append("")
     if erratum.loose:
         lines += ["## Appendix: constants that could be better", ""]
         lines += [f"- {_heading(row)}: {_plain(better(loose))}" for row, loose in erratum.loose]
@@ -224,9 +235,8 @@ def _heading(row: StatementResult) -> str:
 
 def _entry(row: StatementResult) -> list[str]:
     harm = f", harms {row.harm.value}" if row.harm is not None else ""
-    label = "Implied" if row.stated.kind == "derived" else "Printed"
     words = f"*{row.verdict.words.capitalize()}{harm}.*"
-    lines = [words, "", f"**{label}.** {_plain(row.statement)}", ""]
+    lines = [words, "", f"**Printed.** {_plain(row.statement)}", ""]
     if row.stated.latex:
         lines += _fenced(row.stated.latex, "math")
     if row.stated.quote:

@@ -20,6 +20,11 @@ from dpaudit.results import Origin, Status
 
 LEDGER_SCHEMA = 6
 
+DERIVED = "derived"
+"""Kind of a statement that follows from the paper, but is no sentence of it."""
+
+_NARROW = 1.01  # ratio below which a refutation says that it is narrow
+
 
 class LedgerVerdict(StrEnum):
     """Verdict on a statement, in the order in which a reader should read the rows."""
@@ -52,7 +57,8 @@ _MEANINGS = {
     "proof fails. The repair of the proof is shown with the statement.",
     LedgerVerdict.AMBIGUOUS: "The statement can be read in several ways, whose verdicts differ.",
     LedgerVerdict.VACUOUS: "Its hypotheses cannot be met, or only at sizes that nobody uses.",
-    LedgerVerdict.OPEN: "No check was written yet, or the check ended without a verdict.",
+    LedgerVerdict.OPEN: "Nothing decides the statement, no check was written yet, or the check "
+    "ended without a verdict.",
     LedgerVerdict.HOLDS: "No attempt refuted the statement. The ratio says how tight it is.",
     LedgerVerdict.NOT_EXECUTABLE: "Nothing in the statement can be run. The note says why.",
 }
@@ -109,6 +115,8 @@ class StatementResult:
         Verdict that the check declares.
     origin : dict
         Data that a replay needs.
+    misprints : tuple of (str, str)
+        Misprints, as printed and as meant.
     needs_power : bool
         Whether a surviving mutant makes the run fail. False for a user's functions, because their
         bounds may be loose.
@@ -125,6 +133,7 @@ class StatementResult:
     seed: int = 0
     expected: LedgerVerdict = LedgerVerdict.HOLDS
     origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict)
+    misprints: tuple[tuple[str, str], ...] = ()
     needs_power: bool = True
 
     def __bool__(self) -> bool:
@@ -187,9 +196,20 @@ class StatementResult:
         return verdict_of(replace(a, role=Role.STATEMENT) for a in made) if made else None
 
     @property
-    def stands_alone(self) -> bool:
-        """Whether the statement was tested end to end, so that no premise affects the verdict."""
-        return any(attempt.end_to_end for attempt in self.on_statement)
+    def covered(self) -> tuple[str, ...]:
+        """Sizes and ranges for which the statement was tested without its premises."""
+        return tuple(dict.fromkeys(a.covered for a in self.on_statement if a.covered))
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the statement is a consequence that we derived, and no sentence of the paper."""
+        return self.kind == DERIVED
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the statement is refuted by less than 1% of a bound."""
+        ratios = [a.tightest for a in self.on_statement if a.violated and a.tightest is not None]
+        return bool(ratios) and max(ratios) < _NARROW
 
     # --- verdict and outcome ---
 
@@ -244,6 +264,11 @@ class StatementResult:
                 yield (
                     f"nothing fails outside {attempt.subject}: {attempt.claim}",
                     "an edge case does not fail",
+                )
+            if attempt.role is Role.MISPRINT and not attempt.violated:
+                yield (
+                    f"the statement does not fail as printed: {attempt.subject}",
+                    "a misprint does not fail",
                 )
             if attempt.role is Role.SHARPER and attempt.violated:
                 yield f"the sharper claim fails: {attempt.claim}", "a sharper claim fails"
@@ -389,8 +414,8 @@ class Shaken:
 def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
     """Return the premises that do not hold as printed, for each row.
 
-    A row that was tested end to end depends on no premise. Such a row also passes no premise on to
-    the rows that depend on this row. Rows of different papers have different ids.
+    Rows of different papers have different ids. A row that was tested end to end rests on its
+    premises only outside of what was tested (`StatementResult.covered`).
     """
     known = {row.id: row for row in rows}
     found: dict[str, tuple[Shaken, ...]] = {}
@@ -399,7 +424,7 @@ def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
         if row.id in found:
             return found[row.id]
         here: dict[str, Shaken] = {}
-        for id in () if row.stands_alone else row.stated.premises:
+        for id in row.stated.premises:
             premise = known.get(id)
             if premise is None:
                 continue

@@ -48,6 +48,8 @@ class StatementSection(Section[StatementResult]):
         if record.method is None:
             return [record.note]
         parts = [words.method_words(record)]
+        if record.is_narrow:
+            parts.append("by less than 1%")
         if record.tightest is not None:
             parts.append(f"ratio {words.ratio_words(record.tightest)}")
         if record.examples:

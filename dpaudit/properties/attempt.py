@@ -58,6 +58,8 @@ class Role(StrEnum):
     """A claim that is stronger than the statement."""
     REPAIR = "repair"
     """The corrected statement."""
+    MISPRINT = "misprint"
+    """The statement with a misprint, as printed."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,9 @@ class Attempt:
         For a step that fails, a repair of the proof.
     lhs, rhs : str
         Descriptions of the two sides.
-    end_to_end : bool
-        Whether the object itself was run or computed completely. If True, the result does not
-        depend on the assumptions of the proof.
+    covered : str
+        If the object itself was run or computed completely, the sizes and ranges of these runs. For
+        these, the result does not depend on the assumptions of the proof.
     trace : Trace or None
         The ratio as a function of the searched coordinates.
     mutants : tuple of MutantResult
@@ -191,7 +193,7 @@ class Attempt:
     fix: str = ""
     lhs: str = ""
     rhs: str = ""
-    end_to_end: bool = False
+    covered: str = ""
     trace: Trace | None = None
     mutants: tuple[MutantResult, ...] = ()
     survivors: str = ""

@@ -16,7 +16,7 @@ from dpaudit import ArgumentError, NeighborPair, PureDP
 from dpaudit.ledger.attempts import Ledger
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
-from dpaudit.neighbors import Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties.attempt import Method, Power, Role
 from dpaudit.properties.domains import Array
 
@@ -348,10 +348,63 @@ def test_a_reading_that_does_not_end_as_declared_fails_the_run(fails, side):
     assert result.mismatch == f"a reading {how}, unlike declared: the other"
 
 
-@pytest.mark.parametrize("verdict", ["holds", "open", "refuted", "holds_proof_broken"])
+@pytest.mark.parametrize("verdict", ["holds", "refuted", "holds_proof_broken"])
 def test_what_can_be_tried_must_be_earned(verdict):
-    with pytest.raises(ArgumentError, match="must be AMBIGUOUS, VACUOUS or NOT_EXECUTABLE"):
+    with pytest.raises(ArgumentError, match="must be AMBIGUOUS, VACUOUS, NOT_EXECUTABLE or OPEN"):
         ledger().conclude(verdict, "because")
+
+
+def test_undecided_is_a_verdict():
+    book = ledger()
+    book.sweep(n=1)(equal)
+    book.conclude("open", "neither a proof nor a counterexample is known")
+    result = book.result().with_origin({}, LedgerVerdict.OPEN)
+    assert result.verdict is LedgerVerdict.OPEN
+    assert result.mismatch is None
+
+
+def test_a_misprint_is_listed_and_must_fail_as_printed():
+    book = ledger()
+    book.sweep(n=1)(equal)
+    book.misprint("2 n", "n").sweep(n=1)(double)
+    book.misprint("i = 0", "i = 1")
+    result = book.result()
+    assert result.verdict is LedgerVerdict.HOLDS
+    assert result.misprints == (("2 n", "n"), ("i = 0", "i = 1"))
+    assert result.mismatch is None
+    book.misprint("n", "m").sweep(n=1)(equal)
+    assert book.result().mismatch == "the statement does not fail as printed: n, read as m"
+
+
+@pytest.mark.parametrize(("factor", "narrow"), [(1.005, True), (1.02, False)])
+def test_a_refutation_by_less_than_one_percent_says_so(factor, narrow):
+    book = ledger()
+    book.sweep(n=1)(lambda n: (factor * n, n))
+    assert book.result().verdict is LedgerVerdict.REFUTED
+    assert book.result().is_narrow is narrow
+
+
+@pytest.mark.parametrize(
+    ("domain", "words"),
+    [
+        ({"n": range(2, 100), "x": [0.5, 1.5]}, "n from 2 to 99, x = 0.5, 1.5"),
+        ({"n": Integer(2, 9), "x": Interval(0.0, 1.0)}, "n from 2 to 9, x from 0 to 1"),
+        ({"n": 3, "x": Array(Interval(0.0, 1.0), ("n",))}, "n = 3, x of shape n"),
+        ({"n": Choice((1, 2)), "x": "words"}, "n = 1, 2"),
+        ({"n": "a", "x": "b"}, "the inputs of the check"),
+    ],
+)
+def test_a_row_says_for_what_it_was_tested_without_its_premises(domain, words):
+    book = ledger()
+    attempt = (
+        book.sweep
+        if all(isinstance(d, (range, list, str)) for d in domain.values())
+        else (book.falsify)
+    )
+    attempt(end_to_end=True, mutant=None, **domain)(lambda n, x=0: (0.0, 1.0))
+    assert book.result().covered == (words,)
+    attempt(mutant=None, **domain)(lambda n, x=0: (0.0, 1.0))
+    assert book.result().covered == (words,)
 
 
 def test_a_consequence_has_a_harm():
@@ -429,7 +482,7 @@ def test_inputs_of_the_draws_are_keywords_and_a_mutant_changes_them():
     assert attempt.power is Power.KILLED
     assert attempt.where["p"] == 0.1
     assert attempt.failure_prob == 2e-6
-    assert attempt.end_to_end
+    assert attempt.covered
 
 
 def test_monte_carlo_refuses_what_is_no_event():
@@ -454,7 +507,7 @@ def test_a_privacy_guarantee_is_attacked_with_an_audit():
     attempt = only(book)
     assert attempt.mutant == "3 of 3"
     assert attempt.mutants == result.mutants
-    assert attempt.end_to_end
+    assert attempt.covered == result.pair_words
     assert attempt.failure_prob == result.total_failure_prob == pytest.approx(2e-6)
     book.audit(noisy, PureDP(0.5), pair, mutants=[quiet], draws=20_000)
     assert book.result().verdict is LedgerVerdict.REFUTED

@@ -240,7 +240,7 @@ def test_weak_attempts_and_arguments_are_told(page):
 
 def test_open_rows_say_why_and_offer_no_replay(page):
     text = finding_of(page, "p.three")
-    assert "OPEN. No check was written yet, or the check ended without a verdict." in text
+    assert "OPEN. Nothing decides the statement, no check was written yet" in text
     assert "No check was written yet." in text
     assert "Replay" not in text
 

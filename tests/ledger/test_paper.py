@@ -180,8 +180,8 @@ def test_an_unknown_verdict_is_refused():
 # --- premises ---
 
 
-def row(name, verdict="holds", *premises, end_to_end=False):
-    made = Attempt("x", Method.EXACT, 1, tightest=1.0, end_to_end=end_to_end)
+def row(name, verdict="holds", *premises, covered=""):
+    made = Attempt("x", Method.EXACT, 1, tightest=1.0, covered=covered)
     stated = Statement(f"p.{name}", "p", premises=tuple(f"p.{other}" for other in premises))
     return StatementResult(stated, LedgerVerdict(verdict), Method.EXACT, (made,))
 
@@ -205,6 +205,10 @@ def test_a_broken_proof_shakes_too_and_other_verdicts_do_not():
     assert words(rows) == {"p.c": ["rests on p.a, holds, proof broken"]}
 
 
-def test_what_was_attacked_end_to_end_rests_on_nothing():
-    rows = [row("a", "refuted"), row("b", "holds", "a", end_to_end=True), row("c", "holds", "b")]
-    assert words(rows) == {}
+def test_a_test_of_small_sizes_clears_no_premise():
+    rows = [row("a", "refuted"), row("b", "holds", "a", covered="n = 2"), row("c", "holds", "b")]
+    assert words(rows) == {
+        "p.b": ["rests on p.a, refuted"],
+        "p.c": ["rests on p.a, refuted, by way of p.b"],
+    }
+    assert rows[1].covered == ("n = 2",)
