@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from algorithms.zeroth_order import accounts, printed, scaled
 from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
@@ -139,7 +140,7 @@ def private_oracle(ledger):
     ledger.step("the same for other T").sweep(
         "T = 3 and from 5 on", T=[3, *range(5, 513)], B_2=1, rho=1.0, mutant=0.85
     )(released)
-    ledger.edge("T >= 2 and n >= 2").sweep(
+    ledger.edge("T, n and t are at least 2").sweep(
         "T = 1: no noise", T=[1], lhs="the sigma^2 that g~_1 needs, over (4 d L/(B_2 rho))^2",
         rhs="the printed 2 ln T",
     )(no_noise)  # fmt: skip
@@ -186,7 +187,7 @@ def released(T, B_2, rho):
         b = t
         while b:
             B[t - 1, b - 1], b = 1, b & (b - 1)
-    return np.linalg.norm(np.linalg.solve(B * sigma, np.full(T, moved))), rho
+    return np.linalg.norm(solve_triangular(B * sigma, np.full(T, moved), lower=True)), rho
 
 
 @statement("zoo.cor4.4.s")

@@ -349,7 +349,7 @@ def convergence(ledger):
         ("T = 2, rho = 1e12, eta of zoo.thm4.9.g2", 1e12, proof),
     ):
         ledger.sweep(claim, rho=rho, method=Method.NUMERIC, end_to_end=True, **keywords)(two_rounds)
-    ledger.edge("T >= 2 and n >= 2").sweep("the same example, rounded to T = 1", slope=0.02,
+    ledger.edge("T, n and t are at least 2").sweep("the same example, rounded to T = 1", slope=0.02,
                                            epsilon=0.01, end_to_end=True, lhs="norm(grad "
                                            "F(x_1))_delta", rhs="epsilon")(one_round)  # fmt: skip
 

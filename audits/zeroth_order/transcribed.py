@@ -142,8 +142,8 @@ def tree_variance(d, T, sigma):
 def corollary_4_7(F, L, delta, D, K, T, eta, moment, error, noise):
     """Return the three terms of Corollary 4.7 for OSD with step eta.
 
-    Here norm(Delta - uhat) <= 2 D and E norm(g~_t)^2 <= moment. The numbers `error` and `noise` bound
-    the root mean squares of g_t - grad Fhat and of the noise.
+    Here norm(Delta - uhat) <= 2 D and E norm(g~_t)^2 <= moment. The numbers `error` and `noise`
+    bound the root mean squares of g_t - grad Fhat and of the noise.
     """
     optimality = (F + 2 * L * delta) / (D * K * T)
     regret = K * (D**2 / (2 * eta) + eta / 2 * T * moment) / (D * K * T)
