@@ -159,7 +159,7 @@ def approximation(ledger):
         return 20, constant * abs(math.log(math.log(1 / delta) / delta)) ** 2.5
 
     options = {"min_radius": 0.1, "max_radius": 1.0, "n_steps": 7, "step_factor": 1e-4}
-    ledger.audit(
+    ledger.part("privacy").audit(
         partial(private_geometric_median, epsilon=1.0, delta=1e-6, **options),
         ApproxDP(1.0, 1e-6, Relation.REPLACE_USER),
         moved(groups((2, -1.0), (3, 1.0)), -1.0, "of 5 points the majority flips"),

@@ -66,7 +66,8 @@ def the_last_output_lies_in_the_ball(ledger):
         radius = 2 / 3 * math.sqrt(d * math.log(4 * phases / delta))  # in units of sigma^(k-1)
         return 1 - chi2.cdf(radius**2, d) ** (phases - 1), delta / 4
 
-    ledger.falsify("all K noises are short", c=2.0, mutant={"c": 1.3}, **NOISES)(too_long)
+    short = ledger.part("the noises")
+    short.falsify("all K noises are short", c=2.0, mutant={"c": 1.3}, **NOISES)(too_long)
     ledger.sharper("sqrt 2 for 2").falsify(c=math.sqrt(2), mutant={"c": 1.3}, **NOISES)(too_long)
     repair = ledger.repair("K^(k) has radius 2 sigma^(k-1) sqrt(d log(4K/delta)) for 2 <= k <= K")
     repair.falsify("all balls", c=2.0, mutant={"c": 2 / 3}, **NOISES)(too_long)
@@ -115,8 +116,8 @@ def error_of_each_phase(ledger):
         most += min(2 * sigmas[ball - 1] * math.sqrt(level), eta * (length - 1))
         return math.erfc(most / sigmas[0] / math.sqrt(2)), delta / 2
 
-    @ledger.falsify(
-        "phase 1, all data in one point at distance r_hat", phases=Integer(1, 30),
+    @ledger.part("phase 1").falsify(
+        "all data in one point at distance r_hat", phases=Integer(1, 30),
         delta=ANY_DELTA, way=Interval(1e-6, 1.0, log=True), half=2.0, mutant={"half": 2.2},
         extremal=[{"phases": 30, "delta": 0.9, "way": 1.0}],
     )  # fmt: skip
@@ -257,8 +258,10 @@ def steps_of_the_chain(ledger):
     every["extremal"] = [{"phases": 39, "passes": 1.0, "delta": 0.999}]
     own = {"before": 0, "mutant": {"before": 1}, **every}
 
-    @ledger.falsify("144 m^2 eta d L / (rho T)", power=2, constant=144, **own)
-    @ledger.falsify("12 sqrt(d) m eta L / sqrt(rho T)", power=1, constant=12, **own)
+    fourth = ledger.part("the second to fourth term")
+
+    @fourth.falsify("144 m^2 eta d L / (rho T)", power=2, constant=144, **own)
+    @fourth.falsify("12 sqrt(d) m eta L / sqrt(rho T)", power=1, constant=12, **own)
     @repair.falsify("576", power=2, constant=576, before=1, mutant={"constant": 540}, **every)
     @repair.falsify("31", power=1, constant=31, before=1, mutant={"constant": 29}, **every)
     def fourth_line(phases, passes, delta, power, constant, before):
@@ -275,8 +278,8 @@ def steps_of_the_chain(ledger):
     some["extremal"] = [{"phases": 2, "passes": 1.0, "delta": 1e-12}]
     one = {"phases": 1, "passes": 1.0, "delta": 0.1, "lhs": "m^2 L", "rhs": "9 M^3 for it"}
 
-    @ledger.falsify("144 m^2 to 1296 and M^3", power=2, **some)
-    @ledger.falsify("12 m to 36 and M^2", power=1, **some)
+    @fourth.falsify("144 m^2 to 1296 and M^3", power=2, **some)
+    @fourth.falsify("12 m to 36 and M^2", power=1, **some)
     @ledger.edge("n >= 2").sweep(
         "m^2 L <= 9 (T / n)^2 log^3(8 K / delta) at K = T = n = 1", power=2, larger=8, **one
     )
@@ -287,7 +290,7 @@ def steps_of_the_chain(ledger):
 
     split, x = {"middle": 1314, "extremal": [{"x": 1.0}]}, Interval(1e-6, 1e6, log=True)
 
-    @ledger.falsify("the last line", x=x, mutant={"middle": 1296}, **split)
+    @fourth.falsify("the last line", x=x, mutant={"middle": 1296}, **split)
     def closing(x, middle):
         """Compare both sides for x = sqrt(d T) M^2 / (sqrt(rho) n)."""
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2

@@ -90,6 +90,18 @@ class Ledger(Attack):
         """
         return Attack(self, Role.STEP, which, fix)
 
+    def part(self, words: str) -> Attack:
+        """Test a part of the statement that holds, although another part is refuted.
+
+        In a refuted row, every other attempt on the statement must find a violation.
+
+        Parameters
+        ----------
+        words : str
+            The part, such as "privacy" or "the second inequality".
+        """
+        return Attack(self, Role.STATEMENT, words)
+
     def edge(self, convention: str) -> Attack:
         """Show a failure outside a convention of the paper.
 

@@ -251,6 +251,17 @@ class StatementResult:
             yield "the repair is refuted, too", "the repair is refuted"
         if self.repair_verdict is LedgerVerdict.OPEN:
             yield "no case of the repair was tested", "the repair is open"
+        if self.verdict is LedgerVerdict.REFUTED and self.needs_power:
+            for attempt in self.made_on(Role.STATEMENT):
+                if attempt.subject and attempt.violated:
+                    yield f"a part of the statement fails: {attempt.subject}", "a part fails"
+                tried = attempt.method is not Method.ARGUMENT
+                if tried and not attempt.subject and not attempt.violated:
+                    yield (
+                        f"an attempt on the refuted statement found no violation: {attempt.claim}. "
+                        "Test a part that holds by ledger.part(...)",
+                        "an attempt found no violation",
+                    )
         readings = self.made_on(Role.READING)
         for words in dict.fromkeys(attempt.subject for attempt in readings):
             own = [attempt for attempt in readings if attempt.subject == words]

@@ -363,6 +363,22 @@ def test_undecided_is_a_verdict():
     assert result.mismatch is None
 
 
+def test_every_attempt_on_a_refuted_statement_is_violated_or_on_a_part_of_it():
+    book = ledger()
+    book.sweep(n=1)(double)
+    book.part("the other half").sweep(n=1)(equal)
+    assert book.result().with_origin({}, LedgerVerdict.REFUTED).mismatch is None
+    book.sweep("once more", n=1)(equal)
+    result = book.result().with_origin({}, LedgerVerdict.REFUTED)
+    assert result.mismatch.startswith(
+        "an attempt on the refuted statement found no violation: once more"
+    )
+    book = ledger()
+    book.part("a part").sweep(n=1)(double)
+    result = book.result().with_origin({}, LedgerVerdict.REFUTED)
+    assert result.mismatch == "a part of the statement fails: a part"
+
+
 def test_a_misprint_is_listed_and_must_fail_as_printed():
     book = ledger()
     book.sweep(n=1)(equal)

@@ -87,7 +87,7 @@ def broken(*where) -> Attempt:
 
 ROWS = [
     row("p.one", LedgerVerdict.HOLDS, KILLED, note="a note\nof two lines"),
-    row("p.two", LedgerVerdict.REFUTED, broken(), KILLED, REPAIRED),
+    row("p.two", LedgerVerdict.REFUTED, broken(), replace(KILLED, subject="a part"), REPAIRED),
     open_row(Statement("p.three", "paper", "claim", NASTY), "No check was written yet."),
     row("p.four", LedgerVerdict.REFUTED, broken({"k": 1.0}, 2.0, 1.0), broken({"k": 2.0}, 3.0, 1)),
     row("p.five", LedgerVerdict.HOLDS, SURVIVED, Attempt("clear", Method.ARGUMENT, 0)),
