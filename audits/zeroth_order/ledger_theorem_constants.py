@@ -101,14 +101,16 @@ def explicit_constants(ledger):
     @ledger.falsify(
         "no T is much better than the T of `scaled.variance_reduced`", M=Integer(50, 400),
         d=Integer(1, 10), rho=RHO, gap=Interval(0.1, 10.0), times=1.0, mutant={"times": 1.2},
-        examples=4,
+        examples=4, extremal=[{"M": 20, "d": 1, "rho": 1.0, "gap": 100.0}],
     )  # fmt: skip
     def best(M, d, rho, gap, times):
         sizes = {"radius": 0.5, "rho": rho, "lipschitz": 1.0, "gap": gap}
         plans = [scaled.variance_reduced(M, d, rounds=T, **sizes) for T in range(2, M // 2 + 1)]
         totals = [stationarity_bound(p, d, lipschitz=1.0, gap=gap).total for p in plans]
         found = scaled.variance_reduced(M, d, **sizes)
-        alike = (found.rounds, found.epochs) == (found.rounds, M // (2 * found.rounds))
+        made = [(plan.rounds, plan.epochs) for plan in [*plans, found]]
+        lines = [*range(2, M // 2 + 1), found.rounds]
+        alike = made == [(T, M // (2 * T)) for T in lines]
         total = stationarity_bound(found, d, lipschitz=1.0, gap=gap).total
         return times * total if alike else math.inf, 1.05 * min(totals)
 
