@@ -1,18 +1,15 @@
-"""Algorithm 1 on bits: distributions given R_1, and an enumeration of the stable sets."""
+"""Algorithms A for Algorithm 1, its domains, and an enumeration of the stable sets."""
 
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
-from scipy.stats import hypergeom
 
 from algorithms.few_examples.deletion import Budget
-from algorithms.few_examples.items import (
-    Symmetric,
-)
+from algorithms.few_examples.items import FunctionAlgorithm, Symmetric
 from audits.few_examples.private_tests import sticks
+from audits.few_examples.transcribed import bits_given
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array
 
@@ -40,51 +37,62 @@ class Table(Symmetric):
 class Kinds(Symmetric):
     """Algorithm with a row of probabilities for each kind of item.
 
-    For several items, the algorithm takes the mean of the rows.
+    For several items, the algorithm takes the mean of the rows. Without items, the algorithm takes
+    the first row.
     """
 
-    def __init__(self, p):
-        self.p = np.stack([1 - np.asarray(p), p], axis=-1)
-        self.universe, self.n_outcomes = self.p.shape
+    def __init__(self, rows):
+        self.rows = np.asarray(rows, dtype=float)
+        self.universe, self.n_outcomes = self.rows.shape
+
+    @classmethod
+    def of_two(cls, p):
+        """Return an algorithm with two outcomes, which answers 1 with the probabilities p."""
+        return cls(np.stack([1 - np.asarray(p), p], axis=-1))
 
     def pmf_of_counts(self, counts):
         """Return the mean of the rows of the items."""
         counts = np.asarray(counts, dtype=float)
-        return counts @ self.p / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+        total = counts.sum(axis=-1, keepdims=True)
+        return np.where(total > 0, counts @ self.rows / np.maximum(total, 1), self.rows[0])
+
+    def slowly(self, items):
+        """Return the same distribution, as a list that is computed in a loop."""
+        if not items:
+            return list(self.rows[0])
+        return [sum(self.rows[z][o] for z in items) / len(items) for o in range(self.n_outcomes)]
 
 
-def noise(part, kappa):
-    """Return the distribution TDLap with this kappa."""
-    weights = np.exp(-part * np.abs(np.arange(-kappa, kappa + 1)))
-    return weights / weights.sum()
+class Tabled(Symmetric):
+    """Algorithm whose distribution is one of the given rows.
 
-
-def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
-    """Return the distributions of the output given R_1 = 0, ..., reach.
-
-    Each distribution consists of Pr[0], Pr[1] and Pr[bot]. Algorithm 1 produces the output, for one
-    bit per user and an algorithm A that counts the ones. The entries of p are the probabilities
-    that A answers 1, and `total` is 4 kappa. If `tested` is false, all sets are stable. If `inside`
-    is false, T need not contain S.
+    `table` chooses the row, by the sum of 3**item over the items.
     """
-    keep, found = n - total, []
-    count = np.arange(keep + 1)
-    far = np.maximum(sticks(p[:, None], p[None], part), sticks(p[None], p[:, None], part)) > share
-    for r in range(reach + 1):
-        removed = np.arange(max(0, r - n + ones), min(r, ones) + 1)  # number of ones among r users
-        left = ones - removed
-        low, high = np.maximum(0, keep - (n - r) + left), np.minimum(keep, left)
-        met = (count >= low[:, None]) & (count <= high[:, None])
-        stable = ~((met @ far) & met).any(axis=1) | (not tested)
-        if not stable.any():
-            found.append([0.0, 0.0, 1.0])
-            continue
-        ways = np.array([math.comb(ones, s) * math.comb(n - ones, r - s) for s in removed[stable]],
-                        dtype=float)  # fmt: skip
-        rest, chosen = (n - r, left[stable]) if inside else (n, np.full(stable.sum(), ones))
-        one = float(ways / ways.sum() @ hypergeom.pmf(count, rest, chosen[:, None], keep) @ p)
-        found.append([1 - one, one, 0.0])
-    return np.array(found)
+
+    universe = 3
+
+    def __init__(self, rows, table):
+        self.rows, self.table = np.asarray(rows, dtype=float), np.asarray(table)
+        self.n_outcomes = self.rows.shape[1]
+
+    def pmf_of_counts(self, counts):
+        """Return the row for these counts."""
+        return self.rows[self.table[np.asarray(counts) @ [1, 3, 9] % self.table.size]]
+
+    def slowly(self, items):
+        """Return the same distribution for items in a tuple."""
+        return list(self.rows[self.table[sum(3**z for z in items) % self.table.size]])
+
+
+def ordered(rows, table):
+    """Return an algorithm whose row depends on the order of the items, and a slow version of it."""
+    rows = np.asarray(rows, dtype=float)
+
+    def slowly(items):
+        place = sum((z + 1) * 4**i for i, z in enumerate(items))
+        return list(rows[table[place % len(table)]])
+
+    return FunctionAlgorithm(slowly, 3, rows.shape[1]), slowly
 
 
 def sized(more, ones, weights, steep, budget):
@@ -111,7 +119,7 @@ def pair_of(more, ones, weights, steep, epsilon, delta):
     budget = Budget(epsilon, delta)
     n, ones, p = sized(more, ones, weights, steep, budget)
     args = (budget.deleted, budget.part_epsilon, budget.part_delta, 2 * budget.kappa)
-    return budget, answers(p, n, ones, *args), answers(p, n, ones + 1, *args)
+    return budget, bits_given(p, n, ones, *args), bits_given(p, n, ones + 1, *args)
 
 
 def stable_sets(n, total, r, far, rests):
@@ -153,3 +161,28 @@ def alone(total):
     """
     return {"data": np.array([0.0, 0, 0, 1, 0, 0]), "user": 3, "total": total, "part": 0.1,
             "weights": np.array([0.1] + [0.9] * 7), "share": 0.01}  # fmt: skip
+
+
+def six_users(order, items, m, rows, table):
+    """Return six users with m of three items, an algorithm, and a slow version of it."""
+    rows, table = (rows + 0.3) / (rows + 0.3).sum(axis=1, keepdims=True), (3 * table).astype(int)
+    learner = None if order else Tabled(rows, table)
+    learner, slowly = ordered(rows, table) if order else (learner, learner.slowly)
+    return np.minimum(3 * items[:, :m], 2).astype(int), learner, slowly
+
+
+SIX = {"items": Array(SHARE, (6, 2)), "m": Integer(1, 2), "rows": Array(SHARE, (3, 3)),
+       "table": Array(Interval(0.0, 0.999999), (13,)), "total": Choice((2, 3, 4)),
+       "r": Integer(0, 2), "part": Interval(0.05, 1.5), "share": Interval(1e-3, 0.2),
+       "cells": Choice((1, 40, 2**22))}  # fmt: skip
+LATE = {"items": np.array([[0, 0], [0, 0], [0.4, 0], [0.4, 0], [0.7, 0], [0.7, 0]]), "m": 1,
+        "rows": np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1.0]]), "total": 4, "r": 2, "part": 0.4,
+        "share": 0.1, "cells": 1,
+        "table": np.array([0, 0, 0, 0, 0, 0, 0.4, 0, 0, 0, 0.7, 0, 0])}  # fmt: skip
+"""Case in which only some of the sets S are stable, and the first of these sets is not stable."""
+
+MIDDLE = {**LATE, "items": np.array([[0, 0], [0, 0], [0.4, 0], [0.4, 0], [0, 0], [0.7, 0]]),
+          "rows": np.array([[1, 0, 0], [0.55, 0.45, 0], [0, 1, 0.0]]), "r": 1, "part": 1.0,
+          "share": 0.1,
+          "table": np.array([0.4, 0.4, 0, 0, 0, 0, 0.4, 0, 0, 0.4, 0.7, 0, 0])}  # fmt: skip
+"""Case in which no two rests that contain the last user are far apart, but other rests are."""

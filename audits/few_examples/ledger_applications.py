@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from algorithms.few_examples.hypotheses import scheffe_comparison, total_variation
+from algorithms.few_examples.learning import agnostic_learner as our_agnostic_learner
 from algorithms.few_examples.learning import agnostic_pmf
 from algorithms.few_examples.packings import greedy_code, labelled_packing
 from algorithms.few_examples.pairwise import (
@@ -26,6 +27,8 @@ from audits.few_examples.hard_instances import (
     diameters,
     users_law,
 )
+from audits.few_examples.transcribed import agnostic_learner, labelled_mass, scheffe_psi
+from audits.few_examples.transcribed import total_variation as total_variation_of
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Method
@@ -163,6 +166,29 @@ def agnostic(ledger):
                 for z in (one, two)]  # fmt: skip
         return np.abs(np.log(laws[0] / laws[1])).max(), part * epsilon + ROUNDING
 
+    @ledger.identity(
+        "our algorithm: all hypotheses of two classes", data=Array(SHARE, (3, 2, 2)), chance=SHARE,
+        epsilon=EPSILON, size=Integer(1, 3), tau=Interval(0.3, 2.0), grow=1.0,
+        mutant={"grow": 2.0}, examples=60,
+    )  # fmt: skip
+    def ours(data, chance, epsilon, size, tau, grow):
+        points = np.minimum(np.floor(3 * data[:, :, 0]), 2).astype(int)
+        z = np.stack([points, (data[:, :, 1] > 0.5).astype(int)], axis=2).tolist()
+        P, classes = [chance, 1 - chance], (POINTS[1 : 2 + size], POINTS[[0, 7, 5]])
+        found = agnostic_pmf(z, representation=Representation(classes, P), threshold=tau,
+                             epsilon=epsilon)  # fmt: skip
+        return found, agnostic_learner(classes, P, z, tau, grow * epsilon)
+
+    meant = agnostic_learner(TWO_CLASSES, (0.3, 0.7), USERS, 1.5, 2.0)
+    for place in range(5):
+        ledger.monte_carlo(
+            f"our draws: outcome {place} of two classes",
+            allowed=meant[place],
+            draws=20_000,
+            mutant=0.7,
+            place=place,
+        )(drawn)
+
     @ledger.step("err_D(h) <= err_D(c) + Pr[h != c]").falsify(
         "all labels and hypotheses on three points", weights=Array(SHARE, (3, 2)),
         one=Integer(0, 7), other=Integer(0, 7), part=1.0, mutant={"part": 0.9},
@@ -190,6 +216,18 @@ def agnostic(ledger):
     ledger.consequence(
         "As printed, the algorithm fails. Reversing one sign repairs it.", harm="accuracy"
     )
+
+
+TWO_CLASSES = (POINTS[[1, 3]], POINTS[[0, 7, 5]])
+USERS = [[[0, 0], [1, 1]], [[2, 1], [1, 1]], [[0, 1], [2, 0]]]
+
+
+def drawn(size, *, rng, place):
+    """Run the learner for two classes with probabilities .3 and .7."""
+    both = Representation(TWO_CLASSES, (0.3, 0.7))
+    found = our_agnostic_learner(USERS, size, representation=both, threshold=1.5, epsilon=2.0,
+                                 rng=rng)  # fmt: skip
+    return found == place
 
 
 def printed_score(right):
@@ -230,6 +268,14 @@ def agnostic_lower(ledger):
                     if (code[p[0]] != code[p[1]]).sum() == distance)  # fmt: skip
         both = D[u] + D[v]
         return (1 - 4 * alpha / kappa) + more * 2 * alpha, both.min(axis=1).sum() + 1e-12
+
+    @ledger.identity("our packing: the masses", alpha=[0.01, 0.1], kappa=[0.5, 1.0], shift=0.0,
+                     mutant={"shift": 0.01})  # fmt: skip
+    def masses(alpha, kappa, shift):
+        code = [(0, 1, 1), (1, 0, 1), (0, 0, 0)]
+        meant = [[[labelled_mass(u, place, y, alpha + shift, kappa) for y in (0, 1)]
+                  for place in range(3)] for u in code]  # fmt: skip
+        return labelled_packing(code, 4 * alpha / kappa), np.array(meant)
 
     @ledger.sweep("the divergence is at most 36 (alpha/kappa)^2", most=36.0, mutant={"most": 10.0},
                   **domain)  # fmt: skip
@@ -301,13 +347,19 @@ def thresholds_vc(ledger):
     labelled points has card Z = 2 card X.
     """
 
-    @ledger.reading("one sign").sweep(
+    @ledger.reading("one sign", fails=True).sweep(
         "by enumeration", n=[3, 5], lhs="as printed", rhs="VC dimension"
     )
     def one_sign(n):
         labels = np.arange(n) >= np.arange(n + 1)[:, None]
         pairs = [labels[:, x] for x in itertools.combinations(range(n), 2)]
         return 2, 1 + any(len({tuple(row) for row in pair}) == 4 for pair in pairs)
+
+    @ledger.identity("our thresholds are 1[x >= t] for t = 0, ..., n", n=[1, 2, 5], shift=0,
+                     mutant={"shift": 1})  # fmt: skip
+    def all_thresholds(n, shift):
+        meant = [[int(x >= t + shift) for x in range(n)] for t in range(n + 1)]
+        return np.array(sorted(thresholds(n).tolist())), np.array(sorted(meant))
 
     @ledger.reading("both signs").identity("by enumeration", n=[3, 5], both=True,
                                            mutant={"both": False})  # fmt: skip
@@ -436,6 +488,34 @@ def selection(ledger):
         psi = np.asarray(scheffe_comparison([p, best]).psi)
         alpha = max((psi[0, 1] @ D) / 0.5, np.abs(best - D).sum() / 2 / 0.1)
         return total_variation(p, D), (0.7 + more) * alpha + 1e-12
+
+    @ledger.identity(
+        "our psi is P(W) - 1[z in W], also for equal masses", laws=Array(SHARE, (3, 4)), sign=1.0,
+        mutant={"sign": -1.0}, floor=1e-6, examples=60, extremal=[
+            {"laws": np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0.0]])}])  # fmt: skip
+    def ours(laws, sign):
+        """Use masses that are multiples of a third before they are normalised."""
+        laws = np.round(3 * laws)
+        if not (laws.sum(axis=1) > 0).all():
+            return None
+        P = laws / laws.sum(axis=1, keepdims=True)
+        psi = scheffe_psi(P.tolist())
+        meant = [[[psi(H, other, z) for z in range(4)] for other in range(3)] for H in range(3)]
+        return scheffe_comparison(P).psi, sign * np.array(meant)
+
+    @ledger.identity("P(W) - 1[z in W] is at most 1, if masses sum to one up to rounding",
+                     excess=[0.0, 9e-10], most=1.0, mutant={"most": 0.5})  # fmt: skip
+    def bounded(excess, most):
+        psi = scheffe_comparison([[0.5, 0.5 + excess, 0], [0, 0, 1]]).psi
+        return np.asarray(psi)[0, 1, 2], most
+
+    @ledger.identity("our d_tv is the largest difference of an event", laws=Array(SHARE, (2, 4)),
+                     half=1.0, mutant={"half": 0.5}, floor=1e-9)  # fmt: skip
+    def distance(laws, half):
+        if not (laws.sum(axis=1) > 0).all():
+            return None
+        p, q = laws / laws.sum(axis=1, keepdims=True)
+        return total_variation(p, q), half * total_variation_of(p, q)
 
     @ledger.falsify("the score of P* is at most d_tv(P*, D)", laws=Array(SHARE, (3, 4)), part=1.0,
                     mutant={"part": 0.5}, extremal=[

@@ -59,14 +59,16 @@ def table(ledger):
     domain = {"s": Integer(1, 10**6), "alpha": ALPHA, "epsilon": SMALL,
               "extremal": [{"s": 1, "alpha": 0.4, "epsilon": 1.0}]}  # fmt: skip
 
-    @ledger.falsify("distributions: at m = 1 both cells agree up to 2", factor=2.0,
+    rest = ledger.part("the other cells")
+
+    @rest.falsify("distributions: at m = 1 both cells agree up to 2", factor=2.0,
                     mutant={"factor": 1.1}, **domain)  # fmt: skip
     def at_one(s, alpha, epsilon, factor):
         item = s / (epsilon * alpha) + s / alpha**2
         user = s / epsilon + s / (epsilon * alpha) + s / alpha**2
         return max(user, item), factor * min(user, item)
 
-    @ledger.falsify("PAC learning: at m = 1 both agree, and from m = 1/alpha on it is d/epsilon",
+    @rest.falsify("PAC learning: at m = 1 both agree, and from m = 1/alpha on it is d/epsilon",
                     factor=2.0, mutant={"factor": 1.1}, **domain)  # fmt: skip
     def realizable(s, alpha, epsilon, factor):
         once = s / epsilon + s / (epsilon * alpha)

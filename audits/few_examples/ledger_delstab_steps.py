@@ -20,6 +20,7 @@ from audits.few_examples.deletion_laws import (
     pair_of,
     stable_sets,
 )
+from audits.few_examples.transcribed import parameters
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
 from dpaudit.properties import Array
@@ -52,6 +53,16 @@ def shares(ledger):
         share = delta / (math.exp(2 * part) + math.exp(power * part) + two)
         owed = math.exp(2 * part) + math.exp(part) + 2
         return owed * share + math.exp(3 * part) * p, delta + math.exp(epsilon) * p
+
+    @ledger.sharper("e^epsilon-bar for e^epsilon").identity(
+        "our budgets, as printed and sharp", two=1.0, mutant={"two": 2.0}, **domain
+    )
+    def budgets(epsilon, delta, p, two):
+        """Return epsilon-bar, delta-bar and kappa for both; p is not used."""
+        both = [Budget(epsilon, delta, sharp) for sharp in (False, True)]
+        found = [(b.part_epsilon, b.part_delta, b.kappa) for b in both]
+        meant = [parameters(epsilon, two * delta, sharp=sharp) for sharp in (False, True)]
+        return np.array(found), np.array(meant)
 
 
 @statement("few.obs36")

@@ -14,10 +14,12 @@ from algorithms.few_examples.covers import (
     simplex_grid,
     sufficient_parts,
 )
-from algorithms.few_examples.hypotheses import total_variation
+from algorithms.few_examples.hypotheses import flat_items, total_variation
 from algorithms.few_examples.packings import discrete_packing, greedy_code
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success, diameters, users_law
+from audits.few_examples.transcribed import discrete_masses, least, products
+from audits.few_examples.transcribed import multiples as multiples_of
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Array, Method
@@ -77,6 +79,21 @@ def discrete_cover(ledger):
         parts = max(1, math.ceil(share * sufficient_parts(k, 0.1 * alpha)))
         return total_variation(p, nearest_in_grid(p, parts)), 0.1 * alpha + ROUNDING
 
+    @ledger.identity("our numbers of parts: floor(10 k/alpha), and the least above k/(4 radius)",
+                     k=[1, 2, 3, 7], alpha=[0.037, 0.071, 0.113, 0.93], less=0,
+                     mutant={"less": 1})  # fmt: skip
+    def numbers(k, alpha, less):
+        """Find both numbers by trial."""
+        printed = least(lambda n: (n + 1) * alpha > 10 * k)
+        enough = least(lambda n: 4 * alpha * n >= k)
+        return [printed_parts(k, alpha), sufficient_parts(k, alpha)], [printed - less, enough]
+
+    @ledger.identity("our grid holds all multiples", k=[1, 2, 3, 4], parts=[1, 3, 6], more=0,
+                     mutant={"more": 1})  # fmt: skip
+    def grid(k, parts, more):
+        meant = multiples_of(k, parts)
+        return np.array(sorted(simplex_grid(k, parts).tolist())), np.array(sorted(meant)) + more
+
     @ledger.identity("the nearest point is in the grid", k=[2, 3], parts=[4, 7],
                      mutant=None)  # fmt: skip
     def inside(k, parts):
@@ -130,6 +147,13 @@ def discrete_hard(ledger):
         D, alpha, _ = packed(length, share)
         apart = min(total_variation(p, q) for p, q in itertools.combinations(D, 2))
         return more * 3 * alpha + abs(D.sum(axis=1) - 1).max(), apart
+
+    @repair.identity("our packing: the masses", alpha=[0.001, 0.01], kappa=[0.25, 0.5], shift=0.0,
+                     mutant={"shift": 0.01})  # fmt: skip
+    def printed_masses(alpha, kappa, shift):
+        code = [(0, 1, 1), (1, 0, 1), (0, 0, 0)]
+        meant = [discrete_masses(u, alpha + shift, kappa) for u in code]
+        return discrete_packing(code, 8 * alpha / kappa), np.array(meant)
 
     @repair.sweep("the divergence", most=37.0, mutant={"most": 10.0}, **domain)
     def diameter(length, share, most):
@@ -235,6 +259,11 @@ def against_approximate(ledger):
 # --- product distributions ---
 
 
+def in_order(rows):
+    """Return rows in lexicographic order, up to rounding."""
+    return np.array(sorted(np.round(rows, 9).tolist()))
+
+
 def sums_apart(steps, bias):
     """Return the total variation of two product distributions, from decisions of the coordinates.
 
@@ -268,8 +297,9 @@ def product(ledger):
     For d = 1, the theorem is few.thm43.
 
     For larger k and d, the upper bound and the lower bound depend on few.thm42. We computed a cover
-    of [2]^2 and the sizes of cover and packing. We computed the distance and divergence of the
-    packing for the spreads 1/8, 1/2 and 1. Learning was run only for k = 2, d = 1.
+    of [2]^2 and the sizes of cover and packing. For k <= 3 and d <= 3, our cover was compared with
+    a loop over all products. We computed the distance and divergence of the packing for the spreads
+    1/8, 1/2 and 1. Learning was run only for k = 2, d = 1.
     """
 
     @ledger.falsify("a product cover of [2]^2, any product", p=SHARE, q=SHARE, radius=0.1,
@@ -278,6 +308,25 @@ def product(ledger):
     def covered(p, q, radius, parts):
         both = np.outer([1 - p, p], [1 - q, q]).ravel()
         return total_variation(product_cover(2, 2, parts), both).min(), radius
+
+    @ledger.identity("our cover holds all products of grids, in all coordinates", parts=[1, 2, 3],
+                     k=[2, 3], d=[1, 2, 3], first=False, mutant={"first": True})  # fmt: skip
+    def all_products(k, d, parts, first):
+        """Compare the masses of all items; our code numbers the items of [k]^d.
+
+        The mutant ignores all coordinates but the first.
+        """
+        found, items = product_cover(k, d, parts), list(itertools.product(range(k), repeat=d))
+        places = flat_items([items], k)[0]
+        meant = [[law[z[:1] * d if first else z] for z in items] for law in products(k, d, parts)]
+        return in_order(found[:, places]), in_order(meant)
+
+    @ledger.identity("our numbers of the items of [k]^d are 0, ..., k^d - 1, each once",
+                     k=[1, 2, 5], d=[1, 2, 3], start=0, mutant={"start": 1})  # fmt: skip
+    def numbered(k, d, start):
+        items = list(itertools.product(range(k), repeat=d))
+        found = flat_items(np.reshape(items, (-1, 1, d)), k)
+        return [*found.shape, *np.sort(found.ravel())], [k**d, 1, *range(start, start + k**d)]
 
     @ledger.falsify("the size", k=Integer(2, 10**4), d=Integer(1, 10**4), alpha=ALPHA, most=2.0,
                     mutant={"most": 0.5}, extremal=[{"k": 2, "d": 1, "alpha": 0.1}])  # fmt: skip

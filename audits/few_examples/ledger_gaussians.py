@@ -9,16 +9,29 @@ import numpy as np
 from scipy.stats import norm
 
 from algorithms.few_examples.covers import bounded_gaussian_cover, gaussian_cover
+from algorithms.few_examples.hypotheses import GaussianComparison
 from algorithms.few_examples.packings import gaussian_packing, greedy_code
 from audits.few_examples.best_tests import least_users
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success
+from audits.few_examples.transcribed import ball_cover, covariance_cover, in_w, mass_of_w
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Method
 
 ROUNDING = 1e-9
 ALPHA = Interval(1e-6, 0.1, log=True)
+
+
+def in_order(rows):
+    """Return rows in lexicographic order, up to rounding."""
+    return np.array(sorted(np.round(rows, 9).tolist()))
+
+
+def matrices_in_order(matrices):
+    """Return matrices as rows in lexicographic order, up to rounding."""
+    rows = np.round(np.reshape(matrices, (len(matrices), -1)), 6) + 0.0
+    return np.array(sorted(rows.tolist()))
 
 
 def gaussians_apart(distance):
@@ -59,6 +72,38 @@ def known_covariance(ledger):
         return d * math.log(2 * math.ceil(R * math.sqrt(d) / (2 * reach)) + 1), most * d * math.log(
             30 * d * R / alpha
         )
+
+    @ledger.identity("our cover is this cubic grid", bound=[0.0, 0.3, 1.0, 2.2], d=[1, 2, 3],
+                     radius=[0.2, 0.45], larger=1.0, mutant={"larger": 1.1})  # fmt: skip
+    def grid(bound, d, radius, larger):
+        """Compare the centers in lexicographic order."""
+        found, meant = gaussian_cover(bound, d, radius), ball_cover(bound, d, larger * radius)
+        if len(found) != len(meant):
+            return len(found), len(meant)
+        return in_order(found), in_order(meant)
+
+    @ledger.identity("our packing: the corners of a cube, of a given norm", scale=[0.0, 0.5, 2.0],
+                     corner=1.0, mutant={"corner": 0.9})  # fmt: skip
+    def corners(scale, corner):
+        code = [(0, 1, 1), (1, 0, 1), (0, 0, 0)]
+        meant = [[corner * (scale if bit else -scale) / math.sqrt(3) for bit in u] for u in code]
+        return gaussian_packing(code, scale), np.array(meant)
+
+    @ledger.identity("our comparison of Gaussians with covariance I", d=[1, 3], m=[1, 4], grow=1.0,
+                     mutant={"grow": 1.1}, end_to_end=True)  # fmt: skip
+    def compared(d, m, grow):
+        """Use equal means, and means at several distances."""
+        rng = np.random.default_rng(d)
+        means, data = rng.normal(size=(4, d)), rng.normal(size=(5, m, d))
+        means[3] = means[0]
+        comparison = GaussianComparison(means)
+        found = comparison.of_users(comparison.users_of(data))
+        meant = np.array([[[sum(
+            (0.0 if math.dist(means[h], means[g]) == 0 else
+             norm.cdf(grow * math.dist(means[h], means[g]) / 2))
+            - in_w(z, means, [np.eye(d)] * 4, h, g) for z in user)
+            for g in range(4)] for h in range(4)] for user in data])  # fmt: skip
+        return [comparison.n_candidates, *found.ravel()], [4, *meant.ravel()]
 
     domain = {"d": [1, 2, 8, 12], "alpha": [1 / 12, 1e-2, 1e-4]}
 
@@ -107,7 +152,7 @@ def approximate(ledger):
         mutant={"third": 0.3},
     )(bounded_by_delta)  # fmt: skip
 
-    @ledger.reading("logarithms of 1/delta are hidden").sweep(
+    @ledger.reading("logarithms of 1/delta are hidden", fails=True).sweep(
         "two means, d = 1, m large: least n, against (the display + 1) log(everything)^10",
         epsilon=1e-80, delta=1e-200, alpha=0.1, m=1e300, method=Method.NUMERIC,
         lhs="users that group privacy requires", rhs="users that the display allows",
@@ -199,6 +244,104 @@ def bounded_covariance(ledger):
         variance = 1 + s * (kappa - 1)
         found = bound_on_tv(x - means[:, 0], variance, covariances[:, 0, 0])
         return found.min(), radius + ROUNDING
+
+    @ledger.falsify("our cover in the plane: a covariance within the radius, for each mean",
+                    angle=SHARE, low=SHARE, high=SHARE, kappa=Interval(1.1, 3.0), radius=0.45,
+                    finer=0.45, mutant={"finer": 0.5}, examples=40, end_to_end=True, extremal=[
+                        {"angle": 0.25, "low": 0.25, "high": 0.5, "kappa": 3.0},
+                        {"angle": 0.5, "low": 0.5, "high": 0.5, "kappa": 1.0}])  # fmt: skip
+    def plane_cover(angle, low, high, kappa, radius, finer):
+        """Return the distance of a matrix to the nearest covariance of the cover.
+
+        The distance is set to 9 if a covariance is not between I and kappa I. The distance is also
+        set to 9 if the cover does not hold all pairs of the means and the covariances once.
+        """
+        means, covariances = bounded_gaussian_cover(1.0, 2, kappa, finer)
+        turn = np.array([[math.cos(math.pi * angle), -math.sin(math.pi * angle)],
+                         [math.sin(math.pi * angle), math.cos(math.pi * angle)]])  # fmt: skip
+        matrix = turn @ np.diag([1 + low * (kappa - 1), 1 + high * (kappa - 1)]) @ turn.T
+        values = np.linalg.eigvalsh(covariances)
+        inside = values.min() > 1 - 1e-9 and values.max() < kappa + 1e-9
+        pairs = {(*m, *c) for m, c in zip(np.round(means, 9).tolist(),
+                 np.round(covariances, 9).reshape(-1, 4).tolist(), strict=True)}  # fmt: skip
+        centers = {tuple(m) for m in np.round(ball_cover(1.0, 2, finer / 2), 9).tolist()}
+        whole = {p[:2] for p in pairs} == centers and len(pairs) == len(means) == (
+            len(centers) * len({p[2:] for p in pairs}))  # fmt: skip
+        far = np.linalg.norm(covariances - matrix, axis=(1, 2)).min()
+        return far if inside and whole else 9.0, radius + ROUNDING
+
+    @ledger.identity("our covariances are projections of this grid", cases=[
+        {"d": 1, "kappa": 1.5}, {"d": 2, "kappa": 2.6}, {"d": 2, "kappa": 2.2},
+        {"d": 2, "kappa": 1.0}, {"d": 3, "kappa": 1.5}], finer=1.0,
+                     mutant={"finer": 0.5})  # fmt: skip
+    def projected(d, kappa, finer):
+        """Compare all covariances in lexicographic order."""
+        _, found = bounded_gaussian_cover(0.0, d, kappa, 0.45)
+        meant = covariance_cover(d, kappa, finer * 0.45)
+        if len(found) != len(meant):
+            return len(found), len(meant)
+        return matrices_in_order(found), matrices_in_order(meant)
+
+    @ledger.sweep("our comparison of Gaussians on a line: P(W)", means=[(0.0, 0.7), (1.0, -0.5)],
+                  variances=[(1.0, 2.0), (3.0, 1.5), (2.0, 2.0)], scale=1.0,
+                  mutant={"scale": 1.1}, method=Method.NUMERIC)  # fmt: skip
+    def masses(means, variances, scale):
+        """Each end of an interval is off by at most one half of 4096 points."""
+        comparison = GaussianComparison(np.array(means)[:, None], np.reshape(variances, (2, 1, 1)))
+        item = np.array([[[0.2]]])
+        found = comparison.of_users(comparison.users_of(item))[0]
+        meant = [
+            [
+                0.0
+                if h == g
+                else mass_of_w(scale * np.array(means), variances, h, g)
+                - in_w(item[0, 0], means, variances, h, g)
+                for g in (0, 1)
+            ]
+            for h in (0, 1)
+        ]
+        ends = 1 if variances[0] == variances[1] else 2
+        return np.abs(found - meant).max(), ends / 8192 + ROUNDING
+
+    @ledger.sweep("our comparison of Gaussians with one covariance: P(W) ends between two points",
+                  place=[500, 1200, 2040], shift=0.01, mutant={"shift": 1.0},
+                  method=Method.NUMERIC)  # fmt: skip
+    def between(place, shift):
+        """The end is a hundredth of a cell below a multiple of 1/4096, or a whole cell."""
+        gap = 2 * norm.ppf((4096 - place - 0.01) / 4096)
+        comparison = GaussianComparison([[0.0], [gap]], np.ones((2, 1, 1)))
+        found = comparison.of_users(comparison.users_of([[[-9.0]]]))[0, 0, 1]
+        return abs(found + 1 - (4096 - place - shift) / 4096), 1 / 8192
+
+    @ledger.sweep("our comparison of Gaussians in the plane, with one covariance", m=[1, 3],
+                  covariance=[((2.0, 0.8), (0.8, 1.5)), ((1.0, -0.9), (-0.9, 3.0))], grow=1.0,
+                  mutant={"grow": 1.1}, method=Method.NUMERIC)  # fmt: skip
+    def common(m, covariance, grow):
+        """P(W) is Phi of half of the distance of the means, in the norm of the covariance."""
+        rng = np.random.default_rng(m)
+        means, data = rng.normal(size=(3, 2)), rng.normal(size=(4, m, 2))
+        comparison = GaussianComparison(means, [covariance] * 3)
+        found = comparison.of_users(comparison.users_of(data))
+        inverse, worst = np.linalg.inv(covariance), 0.0
+        for i, h, g in itertools.product(range(4), range(3), range(3)):
+            gap = means[h] - means[g]
+            mass = norm.cdf(grow * math.sqrt(gap @ inverse @ gap) / 2) if h != g else 0.0
+            psi = sum(mass - in_w(z, means, [covariance] * 3, h, g) for z in data[i])
+            worst = max(worst, abs(found[i, h, g] - psi))
+        return worst, 0.004 * m
+
+    @ledger.identity("our comparison of Gaussians: the determinants count", m=[1, 3], d=[1, 2],
+                     wide=3.0, mutant={"wide": 0.5})  # fmt: skip
+    def determinants(m, d, wide):
+        """Compare how many items are in W; the number does not depend on P(W)."""
+        data = np.random.default_rng(m).normal(size=(6, m, d)) * 2
+        means, wider = np.zeros((2, d)), [np.eye(d), 3.0 * np.eye(d)]
+        comparison = GaussianComparison(means, wider)
+        found = comparison.of_users(comparison.users_of(data))
+        none = comparison.of_users(comparison.users_of(np.full((1, m, d), 1e3)))[0]
+        meant = [sum(in_w(z, means, [np.eye(d), wide * np.eye(d)], 0, 1) for z in user)
+                 for user in data]  # fmt: skip
+        return none[0, 1] - found[:, 0, 1], np.array(meant)
 
     @ledger.falsify("the size of a grid of means and covariances", d=Integer(1, 10**4),
                     R=Interval(1.0, 1e6, log=True), kappa=Interval(1.1, 100.0, log=True),

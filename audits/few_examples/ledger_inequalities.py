@@ -51,15 +51,19 @@ def divergences(ledger):
     printed sum is used only in Theorems 40 and 43, where both supports are all points.
     """
 
-    @ledger.identity("d_tv is the largest P(S) - P'(S)", half=0.5, mutant={"half": 1.0}, **PAIR)
+    @ledger.part("d_tv").identity(
+        "d_tv is the largest P(S) - P'(S)", half=0.5, mutant={"half": 1.0}, **PAIR
+    )
     def variation(weights, half):
         if (pair := distributions(weights)) is None:
             return None
         p, q = pair
         return 1 + (EVENTS @ (p - q)).max(), 1 + half * np.abs(p - q).sum()
 
-    @ledger.identity("d_KL is the mean of the logarithm of A/B", tolerance=1e-9, base=1.0,
-                     mutant={"base": math.log(2)}, **PAIR)  # fmt: skip
+    @ledger.part("d_KL").identity(
+        "d_KL is the mean of the logarithm of A/B", tolerance=1e-9, base=1.0,
+        mutant={"base": math.log(2)}, **PAIR,
+    )  # fmt: skip
     def relative_entropy(weights, base):
         p, q = distributions(weights + 1e-3)
         return 1 + rel_entr(p, q).sum(), 1 + (p * np.log(p / q)).sum() / base

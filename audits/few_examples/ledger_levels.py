@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 
+from algorithms.few_examples.reductions import OneExample, SuperUsers
 from audits.few_examples.best_tests import best_test
 from audits.few_examples.conventions import EPSILON, SHARE
+from audits.few_examples.deletion_laws import ordered
 from dpaudit.ledger import statement
 from dpaudit.properties import Array
 
@@ -67,6 +69,14 @@ def user_level_is_no_harder(ledger):
         item = least(1, bias, epsilon, delta, 14)
         return least(m, bias, epsilon, delta, item + 1), item - less
 
+    @ledger.identity("our algorithm runs A on the first item of each user", n=[1, 3, 4], m=[1, 3],
+                     first=0, mutant={"first": -1})  # fmt: skip
+    def first_items(n, m, first):
+        """Use an A whose distribution depends on the order of the items."""
+        data = np.random.default_rng(n).integers(0, 3, (n, m))
+        learner, slowly = ordered(np.eye(7) / 2 + 1 / 14, [3, 0, 6, 2, 5, 1, 4])
+        return OneExample(learner).pmf(data), np.array(slowly([user[first] for user in data]))
+
 
 def spread(found, pairs, epsilon):
     """Return the worst delta of an event and of its complement."""
@@ -107,3 +117,25 @@ def items_in_groups(ledger):
     def more(m, bias, epsilon, delta, less):
         item = least(1, bias, epsilon, delta, 14)
         return math.ceil(item / m), least(m, bias, epsilon, delta, item + 1) - less
+
+    @ledger.identity("our super-users are m successive items", n=[1, 3], m=[1, 2, 4],
+                     shape=[(-1,), (-1, 1)], step=0, mutant={"step": 1})  # fmt: skip
+    def super_users(n, m, shape, step):
+        """Use an A that reads all items of all users, in their order."""
+        items = np.random.default_rng(n).integers(0, 3, n * m)
+        users = []
+        found = SuperUsers(Recorded(users), m).pmf(items.reshape(shape))
+        grouped = [[int(items[i * m + j - step]) for j in range(m)] for i in range(n)]
+        return [*np.ravel(users), *found], [*np.ravel(grouped), 0.25, 0.75]
+
+
+class Recorded:
+    """User-level algorithm that keeps its input, and has a constant distribution."""
+
+    def __init__(self, users):
+        self._users = users
+
+    def pmf(self, data):
+        """Return the constant distribution."""
+        self._users.extend(np.asarray(data).tolist())
+        return np.array([0.25, 0.75])

@@ -15,7 +15,9 @@ from algorithms.few_examples.items import (
     noisy_majority,
 )
 from algorithms.few_examples.populations import compositions, log_ways
+from audits.few_examples.deletion_laws import LATE, SIX, Kinds, six_users
 from audits.few_examples.private_tests import steepest_test, sticks, sums
+from audits.few_examples.transcribed import is_lddp
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array
@@ -75,6 +77,27 @@ def local_deletion(ledger):
             data, algorithm=algorithm, removed=removed, epsilon=epsilon, delta=delta
         )
         return float(found), float((far <= delta).all())
+
+    @ledger.identity("our test, six users and three items, any A", **SIX, ways=0, examples=80,
+                     order=Choice((False, True)), mutant={"ways": 1}, extremal=[
+                         {**LATE, "order": o, "r": 3, "share": d, "part": e}
+                         for o in (False, True) for d in (0.0, 0.1) for e in (0.4, 1000.0)],
+                     )  # fmt: skip
+    def six(order, items, m, rows, table, total, r, part, share, cells, ways):
+        """Test sets of `total` users; the mutant tests sets of one user less."""
+        x, learner, slowly = six_users(order, items, m, rows, table)
+        found = is_locally_private(x, algorithm=learner, removed=total, epsilon=part, delta=share)
+        return float(found), float(is_lddp(slowly, x.tolist(), total - ways, part, share))
+
+    @ledger.identity("equal distributions are close, and others are not, at delta = 0",
+                     epsilon=[0.0, 1.0, 1000.0], levels=[(0.3, 0.3), (0.3, 0.7), (0.3, 0.0)],
+                     equal=True, mutant={"equal": False})  # fmt: skip
+    def exact(epsilon, levels, equal):
+        """Use two users, and an A that answers 1 with one of two probabilities."""
+        p, q = levels
+        found = is_locally_private([[0], [1]], algorithm=Kinds.of_two([p, q]), removed=1,
+                                   epsilon=epsilon, delta=0.0)  # fmt: skip
+        return float(found), float((equal and p == q) or (q > 0 and epsilon >= 1))
 
 
 # --- Theorem 17 ---
@@ -358,8 +381,8 @@ def useful(ledger):
         first = math.floor(far) + 1 + 2 * kappa
         return 1 - 0.1 / n, 1 - 2 * binom.cdf(n // 2 - first, n, 0.5) + share
 
-    @ledger.falsify(
-        "the counterexample: for each S two sets of 4 kappa users, sums far apart",
+    @ledger.part("the sums of the counterexample").falsify(
+        "for each S two sets of 4 kappa users, sums far apart",
         kappa=Integer(1, 6), more=Integer(1, 20), seed=Integer(0, 10**6), slack=1,
         mutant={"slack": 0}, extremal=[{"kappa": 1, "more": 5, "seed": s} for s in range(20)],
     )  # fmt: skip

@@ -13,13 +13,24 @@ from algorithms.common.subsampling import amplified_epsilon
 from algorithms.few_examples.deletion import Budget
 from algorithms.few_examples.items import noisy_majority
 from algorithms.few_examples.pipeline import (
+    Pipeline,
     pipeline,
     pipeline_pmf,
+    run_pipeline,
     stable_epsilon,
     theorem_10_epsilon,
 )
+from audits.few_examples.deletion_laws import Tabled
+from audits.few_examples.transcribed import (
+    delstab_by_kinds,
+    lemma_19_epsilon,
+    parameters,
+    subsample,
+    theorem_10_users,
+)
+from audits.few_examples.transcribed import theorem_10_epsilon as theorem_10_epsilon_of
 from dpaudit.ledger import statement
-from dpaudit.neighbors import Interval
+from dpaudit.neighbors import Integer, Interval
 
 EPSILON = Interval(1e-3, 1.0, log=True)
 DELTA = Interval(1e-12, 0.1, log=True)
@@ -110,6 +121,32 @@ def population(ledger):
                 break
         return plan.n_items, (users - less) * m
 
+    small = {"epsilon": EPSILON, "delta": DELTA, "m": Integer(1, 10**6)}
+
+    @ledger.identity("our epsilon'' and our epsilon' of Lemma 19", n=Integer(1, 10**9), c=SIZE,
+                     grow=1.0, mutant={"grow": 1.01}, **small)  # fmt: skip
+    def levels(epsilon, delta, m, n, c, grow):
+        """Use the constant 1, which is our default, and any other constant."""
+        budget = Budget(epsilon, delta)
+        found = [theorem_10_epsilon(budget, m), stable_epsilon(budget, n, m),
+                 stable_epsilon(budget, n, m, constant=c)]  # fmt: skip
+        return found, [theorem_10_epsilon_of(epsilon, delta, m),
+                       lemma_19_epsilon(epsilon, delta, n, m),
+                       lemma_19_epsilon(epsilon, delta, n, m, grow * c)]  # fmt: skip
+
+    @ledger.identity("our pipeline: its numbers, by trial", epsilon=[0.5, 3.0], delta=[1e-3, 0.1],
+                     m=[1, 3], n1=[1, 2, 50], base=[0.01, 1.0], c=[None, 3.0], less=0,
+                     mutant={"less": 1})  # fmt: skip
+    def numbers(epsilon, delta, m, n1, base, c, less):
+        """Compare n, N, the constant, and the epsilon of the subsampled algorithm."""
+        given = {} if c is None else {"constant": c}
+        plan = pipeline(Budget(epsilon, delta), m, sample=n1, base_epsilon=base, **given)
+        n = theorem_10_users(epsilon, delta, m, n1, base, c or 1.0) - less
+        N = (n - 4 * parameters(epsilon, delta)[2]) * m
+        level = math.log(1 + (math.exp(base) - 1) * n1 / max(N, 1))
+        found = [plan.n_users, plan.n_items, plan.constant, plan.item_epsilon]
+        return found, [n, N, c or 1.0, level]
+
     @ledger.edge("misprints are read as they are meant").sweep(
         "with epsilon'(n) a millionth of epsilon'' the printed ratio is bounded, and N is not",
         n1=1000, lhs="N", rhs="1000 n_1",
@@ -186,6 +223,30 @@ def main_theorem(ledger):
         left = np.maximum(np.maximum(p - e * q, 0).sum(1), np.maximum(q - e * p, 0).sum(1)).max()
         return left, delta / 100
 
+    @ledger.identity("the whole pipeline, three items: DelStab on a random subsample", extra=0,
+                     sharp=[False, True], numbers=[(9, 7, 6), (20, 2, 0)], mutant={"extra": 1},
+                     end_to_end=True)  # fmt: skip
+    def piped(sharp, numbers, extra):
+        """The mutant runs A_0 on a larger subsample."""
+        plan = Pipeline(Budget(9.0, 0.9, sharp), 2, sample=2, base_epsilon=1.0, n_items=4,
+                        constant=1.0)  # fmt: skip
+        data, base = np.repeat(THREE, numbers, axis=0), BASE
+        found = pipeline_pmf(data, base=base, plan=plan)
+        meant = delstab_by_kinds(lambda z: subsample(base.slowly, z, 2 + extra), THREE, numbers,
+                                 9.0, 0.9, 3, sharp=sharp)  # fmt: skip
+        return found, meant
+
+    meant = delstab_by_kinds(lambda z: subsample(BASE.slowly, z, 2), THREE, (9, 7, 6), 9.0,
+                             0.9, 3)  # fmt: skip
+    for outcome in range(4):
+        ledger.monte_carlo(
+            f"our draws of the pipeline: outcome {outcome}",
+            draws=20_000,
+            allowed=meant[outcome],
+            mutant=0.7,
+            outcome=outcome,
+        )(drawn)
+
     @ledger.sweep(
         "usefulness of the whole, unfair bits, exactly; epsilon = 3, delta = .1", cases=[
             {"p": 0.8, "constant": 0.6}, {"p": 0.9, "constant": 0.5}], epsilon=3.0, delta=0.1,
@@ -232,6 +293,20 @@ def main_theorem(ledger):
         laws = [np.mean([expit(epsilon * (a - b)) for a, b in ways(x, 2)])
                 for x in ((0, 0, 1), (1, 0, 0))]  # fmt: skip
         return abs(laws[0] - laws[1]), 1e-12
+
+
+THREE = [(0, 0), (0, 1), (2, 2)]
+BASE = Tabled(
+    [[0.8, 0.15, 0.05], [0.15, 0.8, 0.05], [0.1, 0.0, 0.9]], [0, 0, 0, 1, 1, 2, 1, 0, 0, 2, 0, 1, 0]
+)
+"""A_0, whose first two rows are close at epsilon = 9; its third row is close to none of them."""
+
+
+def drawn(size, *, rng, outcome):
+    """Run the pipeline on 22 users of three kinds."""
+    plan = Pipeline(Budget(9.0, 0.9), 2, sample=2, base_epsilon=1.0, n_items=4, constant=1.0)
+    data = np.repeat(THREE, (9, 7, 6), axis=0)
+    return run_pipeline(data, size, base=BASE, plan=plan, rng=rng) == outcome
 
 
 @statement("few.cor3")

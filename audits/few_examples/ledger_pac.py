@@ -9,15 +9,20 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import binom
 
-from algorithms.few_examples.learning import clipped_errors, pac_pmf, pac_users
+from algorithms.few_examples.learning import clipped_errors, pac_pmf, pac_users, used_examples
+from algorithms.few_examples.learning import pac_learner as our_pac_learner
 from algorithms.few_examples.representations import (
     Representation,
     hashed_points,
     is_representation,
+    point_functions,
     thresholds,
 )
 from audits.few_examples.conventions import EPSILON, SHARE
 from audits.few_examples.hard_instances import best_success, users_law
+from audits.few_examples.transcribed import failure as failure_of
+from audits.few_examples.transcribed import pac_learner, size_of
+from audits.few_examples.transcribed import pac_users as pac_users_of
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array
@@ -40,6 +45,9 @@ def examples(items, other):
 
 
 ALL = np.array(list(itertools.product((0, 1), repeat=2)))
+ALL3 = np.array(list(itertools.product((0, 1), repeat=3)))
+"""All hypotheses on two points, and on three points."""
+
 DATA = {"items": Array(SHARE, (5, 3)), "other": Array(SHARE, (3,))}
 MOVED = {"items": np.zeros((5, 3)), "other": np.full(3, LAST)}
 
@@ -102,6 +110,68 @@ def representation(ledger):
         least = [((h != labels) @ D).min() for h in hashed.classes]
         found = (np.array(least) > alpha + 2e-5).mean()
         return found, hashed.failure(labels, looser)[0] + ROUNDING
+
+    classes = [ALL3[[0, 7]], ALL3[[1, 2, 4]], ALL3[[6]], ALL3[[0, 3, 5, 6, 7]]]
+
+    @ledger.identity("size(P) is the largest logarithm", log=1.0,
+                     order=list(itertools.permutations(range(4))),
+                     mutant={"log": math.log(2)})  # fmt: skip
+    def size(order, log):
+        chosen = [classes[i] for i in order]
+        return Representation(tuple(chosen)).size, size_of(chosen) / log
+
+    @ledger.identity("our failure probability, by linear programs over all sets of classes",
+                     weights=Array(SHARE, (4,)), concept=Integer(0, 7), alpha=SHARE, more=0.0,
+                     mutant={"more": 0.3}, floor=1e-3, examples=10, extremal=[
+                         {"weights": np.array([0.1, 0.2, 0.3, 0.4]), "concept": c, "alpha": a}
+                         for c, a in ((1, 0.0), (3, 0.25), (6, 1 / 3), (3, 0.45), (1, 0.9))],
+                     )  # fmt: skip
+    def failures(weights, concept, alpha, more):
+        """Return the probability, and the probability for the distribution that attains it.
+
+        Errors exceed alpha only if they do so by 1e-5, the accuracy of our program.
+        """
+        if weights.sum() < 0.1 or alpha > 0.95:
+            return None
+        P, c = weights / weights.sum(), ALL3[concept]
+        ours, D = Representation(tuple(classes), P).failure(c, alpha)
+        least = [min((h != c) @ D for h in H) for H in classes]
+        at_worst = sum(p for p, error in zip(P, least, strict=True) if error > alpha + 5e-6)
+        return [ours, at_worst], [failure_of(classes, P, c, alpha + more, 1e-5)] * 2
+
+    @ledger.identity("our failure probability for six random classes on four points", more=0.0,
+                     seed=[2, 3, 7], alpha=0.4, mutant={"more": 0.3},
+                     floor=1e-3)  # fmt: skip
+    def random_classes(seed, alpha, more):
+        rng = np.random.default_rng(seed)
+        six = [rng.integers(0, 2, (int(rng.integers(1, 5)), 4)) for _ in range(6)]
+        P, c = rng.dirichlet(np.ones(6)), rng.integers(0, 2, 4)
+        found = Representation(tuple(six), P).failure(c, alpha)[0]
+        return found, failure_of(six, P, c, alpha + more, 1e-5)
+
+    @ledger.identity("our test of an (alpha, beta)-representation, near its beta and elsewhere",
+                     concepts=[[0], [0, 7, 3], [3, 0]], alpha=[0.3, 0.6], part=[0.7, 1.0],
+                     more=[-2e-5, -5e-6, 0.0, 0.2], extra=0, mutant={"extra": 0.5})  # fmt: skip
+    def tested(concepts, alpha, part, more, extra):
+        """Errors and failures exceed their bounds only if they do so by 1e-5."""
+        two = [classes[0], classes[1]]
+        worst = max(failure_of(two, [0.5, 0.5], ALL3[c], alpha, 1e-5) for c in concepts)
+        beta = max(0.0, part * worst + more)
+        found = is_representation(Representation(tuple(two)), ALL3[concepts], alpha, beta)
+        return float(found), float(worst - (beta + extra) < 1e-5)
+
+    @ledger.identity("points by buckets, by a loop over all hash functions", p=[2, 5, 7],
+                     buckets=[1, 3, 5], shift=0, mutant={"shift": 1})  # fmt: skip
+    def hashed_by_loops(p, buckets, shift):
+        """Compare the classes in any order."""
+        found = [np.asarray(one).tolist() for one in hashed_points(p, buckets).classes]
+        meant = [[[int((a * x + b) % p % buckets == bucket + shift) for x in range(p)]
+                  for bucket in range(buckets)] for a in range(1, p) for b in range(p)]  # fmt: skip
+        return np.array(sorted(found)), np.array(sorted(meant))
+
+    @ledger.identity("point functions are 1 at one point", n=[1, 4], one=1, mutant={"one": 2})
+    def single_points(n, one):
+        return point_functions(n), np.array([[one * (x == t) for x in range(n)] for t in range(n)])
 
     @ledger.sweep("points by buckets: a (1/4, 1/4)-representation", p=[5, 7], buckets=5,
                   end_to_end=True, mutant={"buckets": 1})  # fmt: skip
@@ -373,6 +443,45 @@ def pac(ledger):
                     for z in examples(items, other))  # fmt: skip
         return np.abs(np.log(one / two)).max(), m * epsilon + ROUNDING
 
+    @ledger.identity(
+        "our algorithm: all hypotheses of two classes", data=Array(SHARE, (3, 2, 2)), chance=SHARE,
+        epsilon=EPSILON, size=Integer(1, 3), grow=1.0, mutant={"grow": 2.0}, examples=60,
+    )  # fmt: skip
+    def ours(data, chance, epsilon, size, grow):
+        z, P, classes = labelled(data), [chance, 1 - chance], (ALL3[1 : 1 + size], ALL3[[0, 7, 5]])
+        found = pac_pmf(z, representation=Representation(classes, P), epsilon=epsilon)
+        return found, pac_learner(classes, P, z, grow * epsilon)
+
+    meant = pac_learner(THREE_CLASSES, (0.3, 0.5, 0.2), USERS, 1.5)
+    for place in range(6):
+        ledger.monte_carlo(
+            f"our draws: outcome {place} of three classes", allowed=meant[place], draws=20_000,
+            mutant=0.7, place=place,
+        )(drawn)  # fmt: skip
+
+    @ledger.identity("no draws of one class are an empty array", size=0, mutant={"size": 1})
+    def no_draws(size):
+        both = Representation((ALL3,))
+        rng = np.random.default_rng(0)
+        found = our_pac_learner(USERS, 0, representation=both, epsilon=1.0, rng=rng)
+        return found.size, size
+
+    @ledger.identity("a user has at most 1/alpha examples that are used", m=[1, 2, 3, 10, 1000],
+                     alpha=[0.9, 0.5, 0.3, 0.25, 0.01], one=1.0, mutant={"one": 0.5})  # fmt: skip
+    def used(m, alpha, one):
+        most = max(k for k in range(1001) if k * alpha <= one)
+        return used_examples(m, alpha), min(m, most)
+
+    @ledger.identity("the number of users is the least for both conditions", size=[0.0, 2.0, 9.0],
+                     alpha=[0.3, 0.02], epsilon=[0.3, 1.0, 8.0], m=[1, 3, 1000], less=0,
+                     beta=[None, 0.1, 1e-3], mutant={"less": 1})  # fmt: skip
+    def least(size, alpha, epsilon, m, beta, less):
+        """Without a given beta, beta is 0.1, as the success of the theorem needs."""
+        given = {} if beta is None else {"beta": beta}
+        found = pac_users(size, alpha=alpha, epsilon=epsilon, m=m, **given)
+        most = max(k for k in range(1001) if k * alpha <= 1)
+        return found, pac_users_of(size, alpha, epsilon, min(m, most), beta or 0.1) - less
+
     @ledger.falsify(
         "the numbers of users are in Otilde(size/epsilon + size/(epsilon alpha m))",
         size=SIZE, alpha=ALPHA, m=Integer(1, 10**7), epsilon=Interval(1e-3, 1.0, log=True),
@@ -407,6 +516,23 @@ def pac(ledger):
     ledger.step("with 0.99 and 0.9").sweep("the product", lemma=0.99, theorem=0.9,
                                            mutant={"lemma": 0.9})(product)  # fmt: skip
     ledger.consequence("The constant in the number of users must be larger.", harm="a constant")
+
+
+def labelled(data):
+    """Return users' examples (x, y) of three points, from numbers in [0, 1]."""
+    points = np.minimum(np.floor(3 * data[:, :, 0]), 2).astype(int)
+    labels = (data[:, :, 1] > 0.5).astype(int)
+    return np.stack([points, labels], axis=2).tolist()
+
+
+THREE_CLASSES = (ALL3[[1, 3]], ALL3[[0, 7, 5]], ALL3[[2]])
+USERS = [[[0, 0], [1, 1]], [[2, 1], [1, 1]], [[0, 1], [2, 0]]]
+
+
+def drawn(size, *, rng, place):
+    """Run the learner for three classes with probabilities .3, .5 and .2."""
+    given = Representation(THREE_CLASSES, (0.3, 0.5, 0.2))
+    return our_pac_learner(USERS, size, representation=given, epsilon=1.5, rng=rng) == place
 
 
 def product(lemma, theorem):

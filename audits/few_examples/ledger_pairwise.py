@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from unittest import mock
 
 import numpy as np
 from scipy.special import expit
 from scipy.stats import binom
 
 from algorithms.common.selection import exponential_pmf
+from algorithms.few_examples import pairwise
 from algorithms.few_examples.pairwise import (
     TableComparison,
     clipped_pairwise_pmf,
@@ -17,8 +19,16 @@ from algorithms.few_examples.pairwise import (
     pairwise_threshold,
     pairwise_users,
 )
+from algorithms.few_examples.pairwise import clipped_pairwise_em as our_clipped_pairwise_em
 from audits.few_examples.conventions import EPSILON, SHARE, UNIT
 from audits.few_examples.hard_instances import clipped_sum
+from audits.few_examples.transcribed import (
+    clipped_pairwise_em,
+    clipped_score,
+    tau_constant,
+    tau_of,
+)
+from audits.few_examples.transcribed import pairwise_users as pairwise_users_of
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Array, Method
@@ -126,19 +136,64 @@ def clipped_pairwise(ledger):
         )  # fmt: skip
         return np.abs(np.log(one / two)).max(), epsilon + ROUNDING
 
-    @ledger.falsify("our algorithm is this algorithm", scale=4.0, mutant={"scale": 2.0}, **TABLE,
-                    tau=Interval(0.1, 3.0), epsilon=EPSILON, extremal=[
-                        {**FROM, "tau": 1.0, "epsilon": 3.0}])  # fmt: skip
-    def ours(psi, items, other, tau, epsilon, scale):
-        """Return one plus the distance of the two computations, and the allowed value 1."""
-        data, _ = datasets(items, other)
+    three = Interval(0.0, 2.999999)
+
+    @ledger.identity("our algorithm, three candidates and three items", psi=Array(UNIT, (3, 3, 3)),
+                     items=Array(three, (4, 3)), tau=Interval(0.1, 3.0), epsilon=EPSILON, two=2.0,
+                     mutant={"two": 1.0}, examples=100)  # fmt: skip
+    def ours(psi, items, tau, epsilon, two):
+        data = items.astype(int)
         pmf = clipped_pairwise_pmf(
             data, comparison=TableComparison(psi), threshold=tau, epsilon=epsilon
         )
-        users = psi[:, :, data].sum(axis=-1)  # [H, H', n]
-        scores = np.clip(users, -tau, tau).sum(axis=-1) + np.diag([-np.inf] * 3)
-        weights = np.exp(-epsilon * scores.max(axis=1) / (scale * tau))
-        return 1 + np.abs(pmf - weights / weights.sum()).max(), 1.0 + ROUNDING
+        meant = clipped_pairwise_em(lambda H, other, z: psi[H, other, z], 3, data.tolist(), tau,
+                                    epsilon * 2 / two)  # fmt: skip
+        return pmf, meant
+
+    @ledger.identity("our scores, if users are read in parts; a single candidate has the score 0",
+                     candidates=[1, 2, 4], cells=[1, 40, 2**22], tau=1.5, more=0.0,
+                     mutant={"more": 0.5})  # fmt: skip
+    def parts(candidates, cells, tau, more):
+        rng = np.random.default_rng(candidates)
+        psi, data = rng.uniform(-1, 1, (candidates, candidates, 2)), rng.integers(0, 2, (9, 3))
+        with mock.patch.object(pairwise, "_CELLS", cells):
+            found = clipped_scores(data, comparison=TableComparison(psi), threshold=tau)
+        if candidates == 1:
+            return found, np.full(1, more)
+        x = data.tolist()
+        meant = [clipped_score(lambda H, other, z: psi[H, other, z], candidates, H, x, tau + more)
+                 for H in range(candidates)]  # fmt: skip
+        return found, np.array(meant)
+
+    meant = clipped_pairwise_em(
+        lambda H, other, z: PSI[H, other, z], 3, DRAWN["data"], DRAWN["threshold"], 3.0
+    )
+    for candidate in range(3):
+        ledger.monte_carlo(
+            f"our draws: candidate {candidate}",
+            allowed=meant[candidate],
+            draws=20_000,
+            mutant=0.8,
+            candidate=candidate,
+        )(drawn_candidate)
+
+
+PSI = np.array([[[0.0, 0.0], [0.5, -0.2], [-0.5, -1.0]], [[-0.6, 0.1], [0.0, 0.0], [0.3, -0.7]],
+                [[1.0, -0.5], [-0.2, 0.4], [0.0, 0.0]]])  # fmt: skip
+DRAWN = {"data": [[0, 0, 1], [1, 1, 1], [0, 0, 0], [0, 1, 1]], "threshold": 0.6}
+
+
+def drawn_candidate(size, *, rng, candidate):
+    """Run ClippedPairwiseEM on four users with three items, of whom some are clipped."""
+    found = our_clipped_pairwise_em(
+        DRAWN["data"],
+        size,
+        comparison=TableComparison(PSI),
+        threshold=DRAWN["threshold"],
+        epsilon=3.0,
+        rng=rng,
+    )
+    return found == candidate
 
 
 def failure(n, m, alpha, tau, candidates, epsilon):
@@ -206,6 +261,25 @@ def clipped_guarantee(ledger):
     def clipped(m, tau, alpha, beta, candidates, epsilon, share):
         n = pairwise_users(candidates, alpha=alpha, beta=beta, epsilon=epsilon, m=m, threshold=tau)
         return failure(math.ceil(share * n), m, alpha, tau, candidates, epsilon), beta + ROUNDING
+
+    @ledger.identity("tau of the proof, with the least constant that needs no alpha m, at most m",
+                     alpha=[0.5, 0.17, 0.01, 1e-4], m=[1, 3, 100, 10**4, 10**7],
+                     given=[True, False], constant=2.0, larger=1.0,
+                     mutant={"larger": 1.01})  # fmt: skip
+    def thresholds(alpha, m, given, constant, larger):
+        """The least constant is rounded up to two decimals."""
+        least = math.ceil(100 * tau_constant()) / 100
+        found = pairwise_threshold(alpha, m, constant=constant) if given else pairwise_threshold(
+            alpha, m)  # fmt: skip
+        return found, min(m, larger * tau_of(alpha, m, constant if given else least))
+
+    @ledger.identity("the number of users is the least for E_1 and (10)", candidates=[1, 2, 30],
+                     alpha=[0.5, 0.3], epsilon=[0.5, 0.01], m=[1, 7], tau=[0.5, 3.0], beta=0.2,
+                     less=0, mutant={"less": 1})  # fmt: skip
+    def least(candidates, alpha, beta, epsilon, m, tau, less):
+        found = pairwise_users(candidates, alpha=alpha, beta=beta, epsilon=epsilon, m=m,
+                               threshold=tau)  # fmt: skip
+        return found, pairwise_users_of(candidates, alpha, beta, epsilon, m, tau) - less
 
     rate = {"candidates": Integer(2, 10**9), "beta": HALF, "alpha": HALF, "m": Integer(1, 10**6),
             "epsilon": Interval(1e-3, 0.5, log=True)}  # fmt: skip

@@ -7,8 +7,22 @@ import math
 
 import numpy as np
 
+from algorithms.few_examples.items import (
+    AlternatingMajority,
+    HeavyItems,
+    NoisyArgmax,
+    noisy_majority,
+)
+from algorithms.few_examples.learning import clipped_errors
 from audits.few_examples.best_tests import best_test, least_users
 from audits.few_examples.conventions import EPSILON, SHARE
+from audits.few_examples.transcribed import (
+    alternating_majority,
+    exponential_mechanism,
+    heavy_items,
+    pac_score,
+    permute_and_flip,
+)
 from dpaudit import NeighborPair, Relation
 from dpaudit.errors import PairError
 from dpaudit.ledger import statement
@@ -77,6 +91,62 @@ def privacy(ledger):
     def response(epsilon, share):
         p = np.array([math.exp(epsilon), 1]) / (1 + math.exp(epsilon))
         return hockey_stick(p, p[::-1], share * epsilon), 0.0
+
+    @ledger.sweep("our item-level algorithms, on all datasets of four items", epsilon=[0.3, 2.0],
+                  name=list(ITEM_LEVEL), share=1.0, mutant={"share": 0.7},
+                  end_to_end=True)  # fmt: skip
+    def item_level(name, epsilon, share):
+        """Return the largest privacy loss over all pairs in which one item is replaced."""
+        learner = ITEM_LEVEL[name][0](epsilon)
+        every = itertools.product(range(5), repeat=learner.universe)
+        counts = np.array([c for c in every if sum(c) == 4])
+        logs = np.log(learner.pmf_of_counts(counts))
+        close = np.abs(counts[:, None] - counts[None]).sum(axis=2) == 2
+        return np.abs(logs[:, None] - logs[None])[close].max(), share * epsilon + ROUNDING
+
+    @ledger.identity("our item-level algorithms, one by one", epsilon=[0.3, 2.0],
+                     name=list(ITEM_LEVEL), extra=0, mutant={"extra": 1})  # fmt: skip
+    def counted(name, epsilon, extra):
+        """Compute a table of datasets at once; the mutant adds an item."""
+        make, slowly = ITEM_LEVEL[name]
+        learner, rng = make(epsilon), np.random.default_rng(0)
+        counts = rng.integers(0, 6, (2, 8, learner.universe))
+        found = learner.pmf_of_counts(counts)
+        counts = counts + extra * np.eye(learner.universe, dtype=int)[0]
+        return found, np.array([[slowly(c, epsilon) for c in row] for row in counts.tolist()])
+
+    @ledger.identity("our heavy items, at and near the threshold", total=[0, 5, 10, 25],
+                     shares=[(2, 5), (1, 2), (7, 25), (9, 10)], epsilon=1.0, extra=0,
+                     mutant={"extra": 1})  # fmt: skip
+    def heavy(total, shares, epsilon, extra):
+        share, of = shares
+        counts = [[k, total - k] for k in range(total + 1)]
+        found = HeavyItems(2, epsilon, share / of).pmf_of_counts(counts)
+        return found, np.array([heavy_items(c, epsilon, share + extra, of) for c in counts])
+
+    @ledger.identity("our argmax of one to five items", universe=[1, 2, 3, 4, 5], epsilon=1.5,
+                     less=0.0, mutant={"less": 0.1})  # fmt: skip
+    def argmax(universe, epsilon, less):
+        counts = [3, 5, 4, 5, 1][:universe]
+        found = NoisyArgmax(universe, epsilon).pmf_of_counts(counts)
+        return found, permute_and_flip(counts, epsilon - less)
+
+    @ledger.identity("our alternating majority, all sequences of up to five bits",
+                     size=[0, 1, 2, 5], epsilon=0.7, swap=False, mutant={"swap": True})  # fmt: skip
+    def alternating(size, epsilon, swap):
+        words = list(itertools.product((0, 1), repeat=size))
+        learner = AlternatingMajority(epsilon)
+        found = [learner.pmf(np.array(word, dtype=int)) for word in words]
+        meant = [alternating_majority(word, -epsilon if swap else epsilon) for word in words]
+        return np.array(found), np.array(meant)
+
+
+ITEM_LEVEL = {
+    "argmax": (lambda e: NoisyArgmax(3, e), permute_and_flip),
+    "heavy": (lambda e: HeavyItems(3, e, 0.4), lambda c, e: heavy_items(c, e, 2, 5)),
+    "majority": (noisy_majority, lambda c, e: exponential_mechanism([-c[0], -c[1]], 1, e)),
+}
+"""Item-level algorithms that depend on the counts of items, and slow versions of them."""
 
 
 @statement("few.def-useful")
@@ -149,7 +219,7 @@ def discrete_distributions(ledger):
         mutant={"third": 0.3},
     )(bounded_by_delta)  # fmt: skip
 
-    @ledger.reading("logarithms of 1/delta are hidden").sweep(
+    @ledger.reading("logarithms of 1/delta are hidden", fails=True).sweep(
         "two constant sources, k = 2: least n, against (the display + 1) log(everything)^10",
         epsilon=1e-80, delta=1e-200, alpha=0.1, m=1e300, method=Method.NUMERIC,
         lhs="users that group privacy requires", rhs="users that the display allows",
@@ -211,18 +281,26 @@ def clipped_form(ledger):
     examples. Whether z_i is a set or a list makes no difference, because the count is clipped at 1.
     """
     examples = list(itertools.product(range(3), (0, 1)))
-    users = [u for m in (1, 2, 3) for u in itertools.product(examples, repeat=m)]
+    every = np.array(list(itertools.product((0, 1), repeat=3)))
 
     @ledger.identity(
-        "two users, one of them with all possible examples", first=range(len(users)),
-        second=[0, len(users) - 1], h=list(itertools.product((0, 1), repeat=3)), top=1,
-        mutant={"top": 2},
+        "two users, one of them with all possible examples: our clipped errors against the number "
+        "of users that are not realizable, for all h", m=[1, 2, 3], second=[0, -1], last=2,
+        mutant={"last": 1}, end_to_end=True,
     )  # fmt: skip
-    def forms(first, second, h, top):
-        z = (users[first], users[second])
-        realizable = [all(h[x] == y for x, y in user) for user in z]
-        counts = [sum(h[x] != y for x, y in user) for user in z]
-        return sum(not r for r in realizable), int(np.clip(counts, 0, top).sum())
+    def forms(m, second, last):
+        users = list(itertools.product(examples, repeat=m))
+        data = [(first, users[second]) for first in users]
+        found = [clipped_errors(z, every.tolist()) for z in data]
+        return np.ravel(found), np.array([pac_score(h, z[:last]) for z in data for h in every])
+
+    @ledger.identity("all errors count if the cap is m", m=3, mutant={"m": 2})
+    def capped(m):
+        users = list(itertools.product(examples, repeat=3))[::7]
+        data = [(first, users[-1]) for first in users]
+        found = [clipped_errors(z, every, cap=m) for z in data]
+        meant = [sum(h[x] != y for user in z for x, y in user) for z in data for h in every]
+        return np.ravel(found), np.array(meant)
 
 
 # --- covers and packings ---

@@ -11,9 +11,19 @@ from scipy.special import softmax
 
 from algorithms.common.subsampling import amplified_epsilon
 from algorithms.common.truncated_laplace import truncated_laplace_pmf, truncation
-from algorithms.few_examples.items import ExponentialLearner, Subsampled, TruncatedMajority
+from algorithms.few_examples.items import (
+    ExponentialLearner,
+    Subsampled,
+    TruncatedMajority,
+    noisy_majority,
+)
+from algorithms.few_examples.reductions import AllExamples
 from audits.few_examples.best_tests import move
 from audits.few_examples.conventions import DELTA, EPSILON, FAILURE, SHARE
+from audits.few_examples.deletion_laws import ordered
+from audits.few_examples.transcribed import exponential_mechanism as exponential_mechanism_of
+from audits.few_examples.transcribed import noisy_majority as noisy_majority_of
+from audits.few_examples.transcribed import subsample
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Array
@@ -118,6 +128,16 @@ def group_privacy(ledger):
         found = linprog(target, A_ub=rows, b_ub=most, bounds=(0, 1))
         grown = delta * math.expm1(k * growth * epsilon) / math.expm1(epsilon)
         return -found.fun, grown if growth < 1 else min(1.0, grown)
+
+    @ledger.identity("our group privacy: A on all items of all users, in their order", n=[1, 2, 3],
+                     m=[1, 2, 3], by_user=True, mutant={"by_user": False})  # fmt: skip
+    def all_items(n, m, by_user):
+        """Use an A whose distribution depends on the order of the items."""
+        data = np.random.default_rng(n).integers(0, 3, (n, m))
+        learner, slowly = ordered(np.eye(7) / 2 + 1 / 14, [3, 0, 6, 2, 5, 1, 4])
+        x = data if by_user else data.T
+        meant = slowly(tuple(item for user in x.tolist() for item in user))
+        return AllExamples(learner).pmf(data), np.array(meant)
 
     wide = {"k": Integer(1, 200), "epsilon": EPSILON, "extremal": [{"k": 5, "epsilon": 1e-3}]}
 
@@ -256,7 +276,24 @@ def subsampling(ledger):
         claimed = factor * sample / population * delta
         return both(*learner.pmf_of_counts(counts), factor * smaller), claimed + ROUNDING
 
-    kept = ledger.reading("in the order of the input")
+    @order.identity("our subsample of up to five items, by all orders of all subsamples",
+                    sample=[0, 1, 2, 3], counts=[(3, 0), (1, 2), (2, 3)], more=0,
+                    mutant={"more": 1})  # fmt: skip
+    def mixed(sample, counts, more):
+        """Compute two tables of counts at once."""
+        learner = Subsampled(TruncatedMajority(1.0, 0.3), sample)
+        found = learner.pmf_of_counts([[counts, counts[::-1]]])
+        meant = [
+            subsample(
+                lambda z: noisy_majority_of(z, 1.0, 0.3),
+                (0,) * a + (1,) * b,
+                min(sample + more, a + b),
+            )
+            for a, b in (counts, counts[::-1])
+        ]
+        return found, np.array([meant])
+
+    kept = ledger.reading("in the order of the input", fails=True)
 
     @kept.sweep(
         "two of three items, A(x_1, x_2) with e^(epsilon (x_2 - x_1))", epsilon=[0.5, 0.1, 3.0],
@@ -326,6 +363,18 @@ def truncated_noise(ledger):
         meant = np.exp(-shape * epsilon * np.abs(np.arange(2 * kappa + 1) - kappa))
         return pmf, meant / meant.sum()
 
+    @ledger.identity("our majority with this noise, which is at least 0", delta=[1e-4, 0.05, 0.4],
+                     epsilon=[0.3, 0.7, 2.0], total=[0, 1, 4, 9, 20], grow=1.0,
+                     mutant={"grow": 1.5}, floor=1e-6)  # fmt: skip
+    def majority(epsilon, delta, total, grow):
+        """Compute all counts at once."""
+        words = [(0,) * (total - k) + (1,) * k for k in range(total + 1)]
+        found = TruncatedMajority(epsilon, delta).pmf_of_counts(
+            [[total - k, k] for k in range(total + 1)]
+        )
+        meant = np.array([noisy_majority_of(word, grow * epsilon, delta) for word in words])
+        return np.append(found, found.min() >= 0), np.append(meant, 1.0)
+
     @ledger.sharper("delta/5").falsify("a count that moves by 1, with this noise", factor=1.0,
                     mutant={"factor": 0.5}, end_to_end=True, **domain)  # fmt: skip
     def shifted(epsilon, delta, factor):
@@ -393,6 +442,28 @@ def exponential_mechanism(ledger):
         one = mechanism(sensitivity * scores, epsilon, sensitivity, two)
         other = mechanism(sensitivity * (scores + moves), epsilon, sensitivity, two)
         return np.abs(np.log(one / other)).max(), epsilon + 1e-12
+
+    @ledger.identity("our mechanism, whose scores are sums over the items", epsilon=EPSILON,
+                     scores=Array(Interval(-3.0, 3.0), (3, 4)), counts=Array(SHARE, (2, 4)),
+                     two=2.0, mutant={"two": 1.0}, extremal=[
+                         {"scores": np.ones((3, 4)), "counts": np.ones((2, 4)), "epsilon": 1.0}],
+                     )  # fmt: skip
+    def summed(scores, counts, epsilon, two):
+        """Compute two datasets at once; the sensitivity of equal scores is 0."""
+        counts = np.floor(6 * counts).astype(int)
+        found = ExponentialLearner(scores, epsilon).pmf_of_counts(counts)
+        widest = max(max(row) - min(row) for row in scores.tolist())
+        losses = [[-sum(c * s for c, s in zip(x, row, strict=True)) for row in scores.tolist()]
+                  for x in counts.tolist()]  # fmt: skip
+        meant = [exponential_mechanism_of(x, two / 2 * (widest or 1.0), epsilon) for x in losses]
+        return found, np.array(meant)
+
+    @ledger.identity("our majority of bits is logistic in the lead", epsilon=[0.2, 1.0, 3.0],
+                     bits=[(), (0,), (1, 1, 0), (1, 1, 1, 1, 0)], half=0.5,
+                     mutant={"half": 0.4})  # fmt: skip
+    def majority(epsilon, bits, half):
+        found = noisy_majority(epsilon).pmf(np.array(bits, dtype=int))
+        return found[1], 1 / (1 + math.exp(-half * epsilon * (2 * sum(bits) - len(bits))))
 
     data = [[c, d, 4 - c - d] for c in range(5) for d in range(5 - c)]
     close = [{"left": x, "right": y} for x in data for y in data
