@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,17 @@ _KEYWORDS = {
     "epsabs", "epsrel", "limit", "points", "full_output", "bounds", "width", "key",
 }  # fmt: skip
 """Keyword arguments that set how a library computes, not what."""
-_UNTOUCHED = {"isinstance", "getattr", "hasattr", "errstate", "TypeVar", "cast", "warn", "field"}
+_UNTOUCHED = {
+    "reshape",
+    "isinstance",
+    "getattr",
+    "hasattr",
+    "errstate",
+    "TypeVar",
+    "cast",
+    "warn",
+    "field",
+}
 _ROUNDING = 1e-7  # positive numbers below are allowances for rounding
 
 
@@ -73,6 +84,8 @@ class SourceMutant:
     side : str
         For a formula in a check: "right" for the printed side of the inequality, "left" for the
         other side, and "" if the code belongs to no side alone.
+    number : int
+        Number of the place among all places of the function where this code gets this replacement.
     """
 
     file: str
@@ -86,12 +99,14 @@ class SourceMutant:
     first: int = 0
     end: int = 0
     side: str = ""
+    number: int = 1
 
     @property
     def id(self) -> str:
         """Short name, which does not contain the number of the line."""
         old, new = (" ".join(text.split()) for text in (self.old, self.new))
-        return f"{self.file}::{self.function}: {old} -> {new or '(deleted)'}"
+        again = f" (number {self.number})" if self.number > 1 else ""
+        return f"{self.file}::{self.function}: {old} -> {new or '(deleted)'}{again}"
 
     def applied(self, source: str) -> str:
         """Return the source with this change."""
@@ -230,6 +245,7 @@ class _Finder:
         self._lines = [line.encode() for line in source.splitlines(keepends=True)]
         self._file, self._parents, self._options, self._checks = file, parents, options, checks
         self._known: set[tuple[int, int, str, str]] = set()
+        self._numbers: Counter[tuple[str, str, str]] = Counter()
 
     def of(self, function: ast.FunctionDef, name: str) -> Iterator[SourceMutant]:
         """Yield all mutants of a function."""
@@ -245,11 +261,13 @@ class _Finder:
                 key = (node.lineno, node.col_offset, old, new)
                 if old != new and key not in self._known:
                     self._known.add(key)
+                    self._numbers[name, old, new] += 1
                     last = node.end_lineno or node.lineno
                     run = (body[0], body[-1]) if part in defaults else (node, node)
                     yield SourceMutant(
                         self._file, name, node.lineno, last, kind, old, new, node.col_offset,
                         run[0].lineno, run[1].end_lineno or last, self._side(node),
+                        self._numbers[name, old, new],
                     )  # fmt: skip
 
     def _side(self, node: ast.AST) -> str:
