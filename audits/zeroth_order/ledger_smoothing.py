@@ -149,6 +149,12 @@ def smoothing_keeps_lipschitz(ledger):
         ]
         return found, [part * 2 * e @ x, *(2 * e)]
 
+    @ledger.sweep("the mean loss of two items that cancel", least=0.0, mutant={"least": 1.0})
+    def cancels(least):
+        draws = estimated_smoothing([[1.0], [-1.0]], 9, loss=Linear(1.0), radius=2.0, point=[0.5],
+                                    rng=np.random.default_rng(0))  # fmt: skip
+        return least + np.abs(draws).max(), 1e-12
+
     for d, t in ((1, 0.6), (2, 0.4), (3, -0.2)):
 
         @ledger.monte_carlo("x + delta v, v uniform on the ball: the share beyond a plane",

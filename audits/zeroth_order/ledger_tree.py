@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from algorithms.common.tree import TreeNoise, node, node_sums, tree_gdp, tree_sums
+from algorithms.common.tree import TreeNoise, node, node_sums, nodes_of, tree_gdp, tree_sums
 from audits.zeroth_order import transcribed
 from audits.zeroth_order.audit_tree import nodes, one_apart
 from dpaudit import AdditiveNoise, GaussianDP, NeighborPair, Relation
@@ -59,6 +59,14 @@ def algorithm_5(ledger):
             noise[t] = rng.normal(scale=sigmas[t - 1], size=(2, 3))
             sums.append(sum(noise[last + keep * (last < t)] for _, last in transcribed.node(t)))
         return np.array([tree.next() for _ in range(n)]) + keep, np.array(sums)
+
+    @ledger.identity("the nodes that contain q, among those of Node(1), ..., Node(n)",
+                     cases=[{"n": n, "q": q} for n in (1, 2, 5, 8, 13) for q in range(1, n + 1)],
+                     late=0, mutant={"late": 1})  # fmt: skip
+    def around(n, q, late):
+        known = {part for t in range(1, n + 1) for part in transcribed.node(t)}
+        inside = sorted((part for part in known if part[0] <= q <= part[1]), key=lambda p: p[1])
+        return np.ravel(nodes_of(q, n)), np.ravel(inside) + late
 
     @ledger.identity("running sums of a stream, and sums of its nodes", n=[1, 2, 5, 7, 12], late=0,
                      mutant={"late": 1}, tolerance=1e-12)  # fmt: skip
