@@ -7,7 +7,7 @@ users have different curvatures, the scores change with the iterate.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -38,11 +38,18 @@ def less_noise(mechanism, **options):
 
 # --- v2: Algorithms 1 and 2 ---------------------------------------------------------------------
 
-FILTERED = scaled.scaled_euclidean(8000, 2, 1, **SIZES, **SHARES)
-"""Phases of 4, 2 and 1 batches of 935 users, with honest gradients assumed to be 0.01 apart."""
 
-EUCLIDEAN = {"loss": Linear(), "domain": Ball(100.0), "plan": FILTERED, "start": [0.0]}
-FIRST_BATCH, LAST_BATCH = 0, FILTERED.phases[0].n_users - 1
+@cache
+def filtered_plan():
+    """Return phases of 4, 2 and 1 batches of 935 users, with honest gradients 0.01 apart."""
+    return scaled.scaled_euclidean(8000, 2, 1, **SIZES, **SHARES)
+
+
+def euclidean_run():
+    return {"loss": Linear(), "domain": Ball(100.0), "plan": filtered_plan(), "start": [0.0]}
+
+
+FIRST_BATCH = 0
 
 
 def crowd(place, other, share, gap, user=FIRST_BATCH):
@@ -50,8 +57,8 @@ def crowd(place, other, share, gap, user=FIRST_BATCH):
 
     A share of all other users is at `gap`, and the rest is at 0.
     """
-    data = np.zeros((FILTERED.n_users, 2, 1))
-    data[np.arange(FILTERED.n_users) % 20 < 20 * share] = gap
+    data = np.zeros((filtered_plan().n_users, 2, 1))
+    data[np.arange(len(data)) % 20 < 20 * share] = gap
     left, right = data.copy(), data.copy()
     left[user], right[user] = place, other
     return NeighborPair(left, right, recipe=f"a user at {place:.3g} or {other:.3g}")
@@ -70,21 +77,22 @@ def crowds(user=FIRST_BATCH):
     )
 
 
-EDGE = crowd(0.02, -0.02, 0.0, 0.0)
-"""Return a pair with scores of 0.81 B, where F = 0.8 B, so a user is kept in 3/4 of the runs."""
+def edge_crowd():
+    """Return a pair with scores of 0.81 B, where F = 0.8 B: a user is kept in 3/4 of runs."""
+    return crowd(0.02, -0.02, 0.0, 0.0)
 
 
 @pytest.mark.from_profile("full")
 def audit_filtered_phase(auditor):
-    centers = partial(euclidean.user_level_sco_centers, phase=1, **EUCLIDEAN)
-    sigma = FILTERED.phases[0].sigma
+    centers = partial(euclidean.user_level_sco_centers, phase=1, **euclidean_run())
+    sigma = filtered_plan().phases[0].sigma
     result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         CLAIM,
         crowds(),
         mutants=[
             AdditiveNoise(
-                partial(mutants.without_filter, mechanism=centers.func, phase=1, **EUCLIDEAN),
+                partial(mutants.without_filter, mechanism=centers.func, phase=1, **euclidean_run()),
                 "gaussian",
                 sigma,
             )
@@ -95,11 +103,12 @@ def audit_filtered_phase(auditor):
 
 
 def audit_filtered_phase_in_its_last_batch(auditor):
-    centers = partial(euclidean.user_level_sco_centers, phase=1, **EUCLIDEAN)
+    centers = partial(euclidean.user_level_sco_centers, phase=1, **euclidean_run())
+    last_batch = filtered_plan().phases[0].n_users - 1
     auditor.check(
-        AdditiveNoise(centers, "gaussian", FILTERED.phases[0].sigma),
+        AdditiveNoise(centers, "gaussian", filtered_plan().phases[0].sigma),
         CLAIM,
-        [crowd(0.02, -0.02, 0.0, 0.0, LAST_BATCH), crowd(1.0, 0.0, 0.1, 0.2, LAST_BATCH)],
+        [crowd(0.02, -0.02, 0.0, 0.0, last_batch), crowd(1.0, 0.0, 0.1, 0.2, last_batch)],
         draws_factor=0.1,
     )
 
@@ -109,19 +118,19 @@ def audit_user_level_sco(auditor):
     """Audit all released values, for a user of the first phase."""
 
     def transcript(data, size, *, rng):
-        found = euclidean.user_level_sco(data, size, transcript=True, **EUCLIDEAN, rng=rng)
+        found = euclidean.user_level_sco(data, size, transcript=True, **euclidean_run(), rng=rng)
         return found[:, :, 0]
 
     result = auditor.check(
         transcript,
         CLAIM,
-        [EDGE, crowd(1.0, -1.0, 0.0, 0.0), crowd(1.0, 0.0, 0.1, 0.2)],
+        [edge_crowd(), crowd(1.0, -1.0, 0.0, 0.0), crowd(1.0, 0.0, 0.1, 0.2)],
         draws_factor=0.1,
     )
     auditor.noise_margin(
         result,
         {
-            x: partial(euclidean.user_level_sco, noise_multiplier=x, **EUCLIDEAN)
+            x: partial(euclidean.user_level_sco, noise_multiplier=x, **euclidean_run())
             for x in (0.1, 0.01, 0.001)
         },
     )
@@ -132,21 +141,23 @@ def audit_second_phase(auditor):
 
     The second phase starts at a released output of the first phase.
     """
-    options = {**EUCLIDEAN, "start": [0.5], "phase": 2}
+    options = {**euclidean_run(), "start": [0.5], "phase": 2}
     centers = partial(euclidean.filtered_sgd, **options)
     auditor.check(
-        AdditiveNoise(centers, "gaussian", FILTERED.phases[1].sigma),
+        AdditiveNoise(centers, "gaussian", filtered_plan().phases[1].sigma),
         CLAIM,
-        [EDGE, crowd(1.0, 0.0, 0.1, 0.02)],
+        [edge_crowd(), crowd(1.0, 0.0, 0.1, 0.02)],
         draws_factor=0.1,
     )
 
 
-CURVED = scaled.scaled_euclidean(
-    9_200, 1, 1, smoothness=2.0, sensitivity=3.1, keep=0.85,
-    **{**SIZES, **SHARES, "epsilon": 3.0, "delta": 0.1},
-)  # fmt: skip
-"""Audit step sizes eta = 2 / beta, at which steps neither shrink nor increase distances."""
+@cache
+def curved_plan():
+    """Return step sizes eta = 2 / beta, at which steps neither shrink nor increase distances."""
+    return scaled.scaled_euclidean(
+        9_200, 1, 1, smoothness=2.0, sensitivity=3.1, keep=0.85,
+        **{**SIZES, **SHARES, "epsilon": 3.0, "delta": 0.1},
+    )  # fmt: skip
 
 
 def bent(place, other, gap, share):
@@ -154,8 +165,8 @@ def bent(place, other, gap, share):
 
     Some later users have the largest curvature and scores near the threshold.
     """
-    data = np.zeros((CURVED.n_users, 1, 2))
-    data[np.arange(CURVED.n_users) % 20 < 20 * share] = [-gap / 2, 2.0]
+    data = np.zeros((curved_plan().n_users, 1, 2))
+    data[np.arange(len(data)) % 20 < 20 * share] = [-gap / 2, 2.0]
     left, right = data.copy(), data.copy()
     left[0], right[0] = [-place / 2, 2.0], [-other / 2, 2.0]
     return NeighborPair(left, right, recipe=f"a user at {place:.3g} or {other:.3g}")
@@ -168,10 +179,10 @@ def audit_contraction_edge(auditor):
     With these curvatures, the scores change with the iterates.
     """
     options = {
-        "loss": VaryingQuadratic(2.0), "domain": Ball(0.4), "plan": CURVED, "start": [0.0],
+        "loss": VaryingQuadratic(2.0), "domain": Ball(0.4), "plan": curved_plan(), "start": [0.0],
     }  # fmt: skip
     centers = partial(euclidean.user_level_sco_centers, phase=1, **options)
-    sigma = CURVED.phases[0].sigma
+    sigma = curved_plan().phases[0].sigma
     result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         ApproxDP(3.0, 0.1, REPLACE, CLAIM.source),
@@ -183,9 +194,17 @@ def audit_contraction_edge(auditor):
 
 # --- v1: Algorithms 1, 2, 3 and 5 (v2: 5 to 8) ----------------------------------------------------
 
-TESTED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, **SIZES)
+
+@cache
+def robust_plan(statistic="median"):
+    return scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic=statistic, **SIZES)
+
+
 LINF_CLAIM = ApproxDP(EPSILON, DELTA, REPLACE, f"{PAPER} v1 Theorem 3.1, derived constants")
-ROBUST = {"loss": Linear(), "domain": Box(100.0), "plan": TESTED, "start": [0.0]}
+
+
+def robust_run():
+    return {"loss": Linear(), "domain": Box(100.0), "plan": robust_plan(), "start": [0.0]}
 
 
 def halves(place, other, share, gap):
@@ -193,26 +212,27 @@ def halves(place, other, share, gap):
 
     The batches pass the test, fail the test, or are on the edge of the test.
     """
-    data = np.zeros((TESTED.n_users, 2, 1))
-    data[: round(share * TESTED.batch_size)] = gap
+    data = np.zeros((robust_plan().n_users, 2, 1))
+    data[: round(share * robust_plan().batch_size)] = gap
     left, right = data.copy(), data.copy()
     left[0], right[0] = place, other
     return NeighborPair(left, right, recipe=f"a user at {place:.3g} or {other:.3g}")
 
 
-EVEN = halves(1.0, 0.0, 0.5, 1.0)
+def even_halves():
+    return halves(1.0, 0.0, 0.5, 1.0)
 
 
 def audit_robust_phase(auditor):
-    centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **ROBUST)
-    sigma = TESTED.phases[0].sigma
+    centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **robust_run())
+    sigma = robust_plan().phases[0].sigma
     result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         LINF_CLAIM,
-        [EVEN, halves(1.0, -1.0, 0.0, 0.0), halves(1.0, -1.0, 0.1, 0.05)],
+        [even_halves(), halves(1.0, -1.0, 0.0, 0.0), halves(1.0, -1.0, 0.1, 0.05)],
         mutants=[
             AdditiveNoise(
-                partial(mutants.without_test, mechanism=centers.func, phase=1, **ROBUST),
+                partial(mutants.without_test, mechanism=centers.func, phase=1, **robust_run()),
                 "gaussian",
                 sigma,
             )
@@ -222,14 +242,12 @@ def audit_robust_phase(auditor):
     auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
-TRIMMED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic="trimmed_mean", **SIZES)
-
-
 def audit_trimmed_mean(auditor):
     """Audit a mean that trims two fifths of the values at either end, by a search over pairs."""
-    options = {**ROBUST, "plan": TRIMMED}
+    plan = robust_plan("trimmed_mean")
+    options = {**robust_run(), "plan": plan}
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **options)
-    sigma = TRIMMED.phases[0].sigma
+    sigma = plan.phases[0].sigma
     result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         LINF_CLAIM,
@@ -249,17 +267,19 @@ def audit_trimmed_mean(auditor):
 
 def audit_user_level_sco_linf(auditor):
     def transcript(data, size, *, rng):
-        found = coordinatewise.user_level_sco_linf(data, size, transcript=True, **ROBUST, rng=rng)
+        found = coordinatewise.user_level_sco_linf(
+            data, size, transcript=True, **robust_run(), rng=rng
+        )
         return found[:, :, 0]
 
     result = auditor.check(
         transcript,
         LINF_CLAIM,
-        [EVEN, halves(1.0, -1.0, 0.0, 0.0)],
-        mutants=[partial(mutants.without_test, **ROBUST)],
+        [even_halves(), halves(1.0, -1.0, 0.0, 0.0)],
+        mutants=[partial(mutants.without_test, **robust_run())],
         draws_factor=0.1,
     )
-    auditor.noise_margin(result, less_noise(coordinatewise.user_level_sco_linf, **ROBUST))
+    auditor.noise_margin(result, less_noise(coordinatewise.user_level_sco_linf, **robust_run()))
 
 
 # --- baselines ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from algorithms.common.noise import gaussian_mechanism
+from audits.user_level_sco.baseline_checks import attack_dp_sgd
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import ApproxDP, NeighborPair, Relation, within_sensitivity
 from dpaudit.errors import PairError
@@ -126,8 +127,10 @@ def noisy_mean(ledger):
     If the points lie in the unit ball, the mean moves by at most 2 / B. If a unit vector u becomes
     -u, the mean moves by 2 / B. So sigma_1 = (2 / B) sqrt(2 log(1.25/delta)) / epsilon is enough,
     but noise for a move of 1 / B is not enough. For every (epsilon, delta), the scale is
-    proportional to 1 / B, as displayed.
+    proportional to 1 / B, as displayed. The baseline DP-SGD adds such noise in every step, and runs
+    as it is described.
     """
+    attack_dp_sgd(ledger)
     domain = {"epsilon": EPSILON, "delta": DELTA, "extremal": [{"epsilon": 1.0, "delta": 0.5}]}
 
     @ledger.falsify("exactly, for the largest move", noise=2.0, mutant={"noise": 1.0}, **domain)

@@ -283,6 +283,14 @@ def far_from_one_that_passes(ledger):
             return None
         return tau * np.ptp(passing), disagreement_bound(8, 2 * level * 8)
 
+    @ledger.sharper("two clusters attain the bound").identity(
+        "half of the users at either place", b=[2, 8], r=[0.0, 0.5, 3.0, math.inf], part=1.0,
+        mutant={"part": 0.9},
+    )  # fmt: skip
+    def attained(b, r, part):
+        total = 2 * (b / 2 + b / 2 * math.exp(-r))  # the sum of two scores
+        return math.exp(-disagreement_bound(b, total)), math.exp(-r) * part
+
 
 @statement("sco2.eq3", expected="holds_proof_broken")
 def an_outlier_survives_rarely(ledger):

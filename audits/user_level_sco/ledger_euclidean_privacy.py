@@ -8,10 +8,19 @@ from functools import partial
 
 import numpy as np
 from scipy.special import log_ndtr
+from scipy.stats import laplace
 
-from algorithms.user_level_sco import accounts, euclidean, printed
+from algorithms.user_level_sco import accounts, euclidean, printed, scaled
+from algorithms.user_level_sco.plans import Filter, Phase, Plan
 from algorithms.user_level_sco.scores import concentration_scores
-from audits.user_level_sco.audit_algorithms import CLAIM, EDGE, EUCLIDEAN, FILTERED, crowd
+from audits.user_level_sco import derived
+from audits.user_level_sco.audit_algorithms import (
+    CLAIM,
+    crowd,
+    edge_crowd,
+    euclidean_run,
+    filtered_plan,
+)
 from audits.user_level_sco.conventions import DELTA, SHARE, UNIT
 from audits.user_level_sco.ledger_divergences import distributions
 from audits.user_level_sco.ledger_sparse_vector import stopped
@@ -92,6 +101,116 @@ def printed_account(log10_n, epsilon, delta, factor, smooth, constant):
     return accounts.euclidean_account(plan, factor * epsilon).delta
 
 
+FACTS = ("delta", "tails", "shift", "spread", "mu", "later_sensitivity", "targets", "calls")
+FACTS += ("epsilon0", "epsilon1")
+
+FILTERS = {"B": Choice((9, 60, 402)), "keep": Interval(0.6, 1.2), "b": Interval(0.1, 3.0)}
+FILTERS |= {"tau": Interval(0.1, 3.0), "G": Interval(0.1, 3.0), "c": Interval(0.1, 30.0)}
+FILTERS |= {"cutoff_noise": Interval(0.1, 3.0), "k": Choice((None, 3)), "eta": Interval(0.1, 2.0)}
+FILTERS |= {"beta": Choice((0.0, 0.5, 1.5)), "sigma": Interval(0.01, 1.0, log=True)}
+FILTERS |= {"epsilon": Interval(0.0, 4.0), "tail": Choice((1e-2, 1e-6, 0.6)), "part": 1.0}
+
+SIZED = [
+    {"sizes": sizes, "options": options}
+    for sizes, options in (  # sizes are n, m, d, epsilon, delta, G, D, beta
+        ((18_000, 5, 4, 2.0, 1e-2, 2.0, 2.0, 0.0), {}),
+        ((24_000, 1, 3000, 3.0, 1e-3, 1.0, 2.0, 1e-3), {"batch_size": 2127}),
+        ((400, 5, 4, 200.0, 1e-2, 2.0, 2.0, 0.0), {}),
+        ((15_000, 900, 1, 2.0, 1e-2, 1.0, 2.0, 30.0), {"decay": 2.0, "sensitivity": 1.5}),
+        ((60_000, 5, 2, 9.0, 1e-2, 1.0, 2.0, 2.0), {"samples": 400, "spread": 0.01}),
+        ((60_000, 5, 2, 9.0, 1e-2, 1.0, 2.0, 2.0), {"samples": 400, "filter_share": 0.8}),
+        ((20_000, 5, 2, 4.0, 1e-2, 1.0, 2.0, 0.1),
+         {"step": 0.01, "filter_share": 0.7, "cutoff_share": 0.2, "keep": 0.85}),
+    )
+]  # fmt: skip
+
+
+def attack_accounts(repair):
+    """Compare the accounts and the plans with the rules in their docstrings, computed again."""
+
+    @repair.identity(
+        "the account of a filter, with given tails", mutant={"part": 1.01}, tolerance=1e-7,
+        floor=1e-12, examples=200, **FILTERS,
+    )  # fmt: skip
+    def tails(B, keep, b, tau, G, c, cutoff_noise, k, eta, beta, sigma, epsilon, tail, part):
+        rule = Filter(tau, keep * B, b, c, cutoff_noise, samples=k)
+        plan = Plan(B, (Phase(B, 1, eta, sigma),), rule, G, beta, 1.0, 0.1)
+        found = accounts.filter_account(plan, rule, plan.phases[0], epsilon, tail)
+        lines = derived.filter_account(B, G, beta, part * eta, sigma, rule, epsilon, tail)
+        values = [[min(getattr(x, name), 1e9) for name in FACTS] for x in (found, lines)]
+        return values[0], values[1]
+
+    @repair.identity(
+        "the account of a filter, with the best tails", phase=[None, 2], epsilon=[1.5, 2.0],
+        tail=[None, 1e-4, 0.01], part=1.0, mutant={"part": 1.01}, method=Method.NUMERIC,
+        tolerance=1e-7,
+    )  # fmt: skip
+    def best(phase, epsilon, tail, part):
+        """Use a plan of `scaled`, for which the best tail is an eighth of its delta."""
+        plan = filtered_plan()
+        own = plan.phases[(phase or 1) - 1]
+        own = replace(own, sigma=own.sigma * (1.0 if phase is None else 0.9))
+        plan = replace(plan, phases=(plan.phases[0], own))
+        options = {} if phase is None else {"phase": phase}
+        options |= {} if tail is None else {"tail": tail}
+        levels = [*derived.TAILS, plan.delta / 8] if tail is None else [tail]
+        sizes = plan.batch_size, plan.lipschitz, plan.smoothness, part * own.step, own.sigma
+        found = accounts.euclidean_account(plan, epsilon, **options).delta
+        return found, min(
+            derived.filter_account(*sizes, plan.rule, epsilon, level).delta for level in levels
+        )
+
+    @repair.identity("the tail of a Laplace variable", x=Interval(-9.0, 9.0), part=1.0,
+                     mutant={"part": 1.1}, extremal=[{"x": 0.5}, {"x": -0.5}],
+                     examples=50)  # fmt: skip
+    def tail(x, part):
+        return accounts.laplace_tail(x), laplace.sf(part * x)
+
+
+def attack_plans(repair):
+    """Compare the plans with the rules in the docstring of `scaled`, computed again."""
+    plans, enough = {}, {}
+
+    @repair.identity(
+        "the smallest batch, the filter and the phases of `scaled`", cases=SIZED, part=1.0,
+        mutant={"part": 1.01}, tolerance=1e-6, method=Method.NUMERIC,
+    )  # fmt: skip
+    def same(sizes, options, part):
+        """Compare everything that a plan holds, and check that its batch is the smallest one."""
+        n, m, d, epsilon, delta, G, D, beta = sizes
+        own, key = dict(options), str((sizes, options))
+        if key not in plans:
+            given = {"epsilon": epsilon, "delta": delta, "lipschitz": G, "radius": D, **own}
+            plans[key] = scaled.scaled_euclidean(n, m, d, smoothness=beta, **given)
+        plan, chosen = plans[key], own.pop("batch_size", None)
+        k, step, B = own.pop("samples", None), own.pop("step", None), plan.batch_size
+        shares = {"keep": 0.8, "filter_share": 0.5, "cutoff_share": 0.1, "sensitivity": 1.0}
+        shares |= {name: own[name] for name in shares if name in own}
+        if key not in enough:
+            enough[key] = [
+                derived.batch_suffices(n, size, epsilon, delta, **shares, k=k)[0]
+                for size in ((B,) if chosen else (B, B - (k or 1)))
+            ]
+        rule, phases = derived.scaled_euclidean(
+            n, m, d, epsilon, delta, G, D, beta, B, step, k=k, **own
+        )
+        found = [getattr(plan.rule, name) for name in vars(rule) if name != "samples"]
+        found += [x for p in plan.phases for x in (p.n_users, p.n_steps, p.step, p.sigma)]
+        lines = [value for name, value in vars(rule).items() if name != "samples"]
+        lines += [x for p in phases for x in (*p[:2], part * p[2], p[3])]
+        if len(found) != len(lines):
+            return [1.0], [2.0]
+        facts = plan.rule.samples or 0, plan.epsilon, plan.delta, plan.dimension, plan.smoothness
+        first = plan.phases[0]
+        spent = derived.filter_account(
+            B, G, beta, first.step, first.sigma, plan.rule, epsilon, delta / 8
+        )
+        found += [*facts, plan.lipschitz, *enough[key], spent.delta <= delta * (1 + 1e-6)]
+        found += [B]
+        smallest = [True] if chosen else [True, False]
+        return found, [*lines, k or 0, epsilon, delta, d, beta, G, *smallest, True, chosen or B]
+
+
 @statement("sco2.thm8.priv", expected="refuted")
 def privacy_of_the_euclidean_algorithm(ledger):
     """With the assumptions and parameters of Section 3 (epsilon in (0, 1), n >= 300
@@ -114,7 +233,8 @@ def privacy_of_the_euclidean_algorithm(ledger):
     delta = 1/(nm), C = 40 fails for n >= e^20, C = 100 fails for n >= e^147, and C = 1000 fails for
     n >= e^15141. The example needs m >= (5.8 log(nmd))^2 items, so that .2875 / tau is at most G.
     All gradients of later phases are 0, but these phases add 1 / log^2 m of the variance. The value
-    of chat does not matter, because chat is the same on both datasets.
+    of chat does not matter, because chat is the same on both datasets. Two independent programs
+    compute the account of the repair, with the same results.
     """
     fails_for_every_constant(ledger)
     repair = ledger.repair(REPAIRED)
@@ -129,11 +249,13 @@ def privacy_of_the_euclidean_algorithm(ledger):
         found = printed_account(delta=delta, **case)
         return None if found is None else (found, delta)
 
-    centers = partial(euclidean.user_level_sco_centers, phase=1, **EUCLIDEAN)
-    sigma = FILTERED.phases[0].sigma
-    broken = partial(mutants.without_filter, mechanism=centers.func, phase=1, **EUCLIDEAN)
+    attack_accounts(repair)
+    centers = partial(euclidean.user_level_sco_centers, phase=1, **euclidean_run())
+    sigma = filtered_plan().phases[0].sigma
+    broken = partial(mutants.without_filter, mechanism=centers.func, phase=1, **euclidean_run())
     repair.audit(
-        AdditiveNoise(centers, "gaussian", sigma), CLAIM, [EDGE, crowd(1.0, -1.0, 0.0, 0.0)],
+        AdditiveNoise(centers, "gaussian", sigma), CLAIM,
+        [edge_crowd(), crowd(1.0, -1.0, 0.0, 0.0)],
         draws=1_200, mutants=[
             AdditiveNoise(broken, "gaussian", sigma),
             AdditiveNoise(centers, "gaussian", 0.01 * sigma),
@@ -161,7 +283,8 @@ def one_phase_and_all(ledger):
     delta / 2 + e^(epsilon/2) delta / 4 is 1.73 delta at epsilon = .99. In Lemma 12, it is enough to
     replace delta/2 by delta/4, and to replace delta/4 by delta/8. The composition of the phases
     requires a public partition. Phases depend on one another through x_s. The dependence through
-    x_s is harmless, because each user takes part in only one phase.
+    x_s is harmless, because each user takes part in only one phase. The plans of `scaled` have the
+    noise of the repair. Two independent programs compute these plans, with the same results.
     """
     fails_for_every_constant(ledger)
     domain = {"epsilon": UNDER_ONE, "share": 0.5, "loss": 0.25}
@@ -178,6 +301,7 @@ def one_phase_and_all(ledger):
         "with a constant times b sqrt(log(1/delta)) / epsilon for sigma_s, and D^(delta/4, (b, "
         "delta/8))(xbar, xbar') <= epsilon / 2"
     )
+    attack_plans(repair)
     small = {**domain, "share": 0.25, "loss": 0.125, "extremal": [{"epsilon": 0.99}]}
     repair.falsify("the sum", mutant={"share": 0.5}, **small)(arithmetic)
 

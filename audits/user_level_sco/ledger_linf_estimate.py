@@ -11,6 +11,7 @@ from algorithms.user_level_sco.coordinatewise import (
     robust_gradient,
     robust_statistic,
 )
+from audits.user_level_sco import transcribed
 from audits.user_level_sco.conventions import FEW, SHARE, UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
@@ -134,6 +135,7 @@ def robust_statistics(ledger):
         "(iii), with b a vector", a=Interval(-3.0, 3.0), shift=Array(FAR, ("d",)), floor=1.0,
         tolerance=1e-9, choose=middle, mutant={"choose": lower_median}, **POINTS,
         extremal=[{"points": np.array([[0.0], [1.0]]), "shift": np.zeros(1), "a": -1.0}],
+        shared="the assumption compares two values of the statistic",
     )  # fmt: skip
     def linear(points, a, shift, choose):
         return choose(a * points + shift, 1.0), a * choose(points, 1.0) + shift
@@ -242,15 +244,39 @@ def gradient_estimate(ledger):
 
     @ledger.identity("line by line", floor=1.0, mutant={"ball": 0.9}, extremal=aside, **domain)
     def lines(points, clip, ball, always):
-        found = np.empty(points.shape[1])
-        for j, column in enumerate(points.T.tolist()):
-            center, mean = statistics.median(column), statistics.fmean(column)
-            found[j] = mean
-            if always or abs(center - mean) >= clip:
-                found[j] = max(center - ball * clip, min(mean, center + ball * clip))
+        found = transcribed.robust_gradient(points, ball * clip)
+        if always:  # the projection without the condition
+            center = np.array([statistics.median(column) for column in points.T.tolist()])
+            mean = points.mean(axis=0)
+            found = np.maximum(center - ball * clip, np.minimum(mean, center + ball * clip))
         return robust_gradient(points, clip=clip), found
 
     ledger.identity(
         "without the condition", floor=1.0, extremal=aside, mutant={"ball": 0.9},
         **{**domain, "always": True},
     )(lines)  # fmt: skip
+
+    @ledger.identity(
+        "with a trimmed mean, in several draws", points=Array(Interval(-5.0, 5.0), (2, "b", "d")),
+        b=BATCHES, d=FEW, clip=Interval(0.0, 3.0), share=SHARE, less=0, mutant={"less": 1},
+        floor=1.0, extremal=[{"points": np.arange(16.0).reshape(2, 8, 1) ** 2, "clip": 0.1,
+                              "share": 0.7}],
+    )  # fmt: skip
+    def trimmed(points, clip, share, less):
+        trim = round(share * ((points.shape[1] - 1) // 2))
+        options = {"statistic": "trimmed_mean", "trim": trim}
+        kept = [transcribed.robust_gradient(x, clip, max(0, trim - less)) for x in points]
+        middles = [[transcribed.middle(c, max(0, trim - less)) for c in x.T] for x in points]
+        found = robust_gradient(points, clip=clip, **options), robust_statistic(points, **options)
+        return np.array(found), np.array([kept, middles])
+
+    @ledger.identity(
+        "the statistic without options", points=Array(Interval(-5.0, 5.0), ("b", "d")), b=BATCHES,
+        d=FEW, floor=1.0, less=0, mutant={"less": 1}, examples=60,
+    )  # fmt: skip
+    def default(points, less):
+        columns = points.T.tolist()
+        means = [statistics.fmean(sorted(c)[less:]) if len(c) > less else 9.0 for c in columns]
+        found = [robust_statistic(points), robust_statistic(points, statistic="trimmed_mean")]
+        found.append(robust_gradient(points, clip=0.0, statistic="trimmed_mean"))
+        return np.array(found), np.array([[statistics.median(c) for c in columns], means, means])

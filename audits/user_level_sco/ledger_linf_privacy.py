@@ -10,16 +10,24 @@ import numpy as np
 from scipy.stats import norm
 
 from algorithms.common.charging import gaussian_profile
-from algorithms.user_level_sco import coordinatewise, printed
+from algorithms.user_level_sco import accounts, coordinatewise, printed, scaled
 from algorithms.user_level_sco.accounts import two_laplace_tail
 from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import Huber, VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
-from audits.user_level_sco.audit_algorithms import EVEN, LINF_CLAIM, ROBUST, TESTED, halves
+from audits.user_level_sco import derived
+from audits.user_level_sco.audit_algorithms import (
+    LINF_CLAIM,
+    even_halves,
+    halves,
+    robust_plan,
+    robust_run,
+)
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import AdditiveNoise
 from dpaudit.ledger import statement
-from dpaudit.neighbors import Interval
+from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Method
 from dpaudit.stats import oracles
 from mutants import user_level_sco as mutants
 
@@ -136,6 +144,145 @@ CORRECTED = (
 )
 
 
+TESTS = {"B": Choice((9, 60, 401)), "G": Interval(0.1, 3.0), "eta": Interval(0.1, 2.0)}
+TESTS |= {"beta": Choice((0.0, 0.5, 1.5)), "sigma": Interval(0.01, 9.0, log=True)}
+TESTS |= {"tau": Interval(0.1, 3.0), "v": Interval(0.5, 1.1), "own": Interval(0.1, 9.0)}
+TESTS |= {"sensitivity": Interval(1.0, 3.0), "clip": Interval(0.0, 2.0), "d": Choice((1, 7))}
+TESTS |= {"trim": Choice((None, 0.2, 0.45)), "epsilon": Interval(0.0, 4.0), "part": 1.0}
+FACTS = ("delta", "tails", "shift", "spread", "mu", "later_sensitivity", "targets", "calls")
+FACTS += ("epsilon0", "epsilon1")
+
+SIZED = [
+    {"sizes": sizes, "options": options}
+    for sizes, options in (  # sizes are n, m, d, epsilon, delta, G, D, beta
+        ((9_000, 5, 4, 2.0, 1e-2, 2.0, 2.0, 0.0), {}),
+        ((9_000, 1, 3000, 3.0, 1e-3, 1.0, 2.0, 0.0), {"test_share": 0.5}),
+        ((10**8, 1, 2, 3.0, 1e-3, 1.0, 2.0, 1e-9), {"spread": 300.0}),
+        ((9_000, 5, 2, 3.0, 1e-3, 1.0, 2.0, 20.0), {"spread": 300.0, "theta": 0.8}),
+        ((9_000, 5, 2, 3.0, 1e-3, 1.0, 2.0, 2.0), {"spread": 0.03, "theta": 0.8, "decay": 2.0}),
+        ((9_000, 900, 1, 2.0, 1e-2, 1.0, 2.0, 30.0), {"statistic": "trimmed_mean"}),
+        ((30_000, 9, 2, 2.0, 1e-2, 1.0, 2.0, 3.0), {"step": 3e-4, "margin": 0.05, "clip": 0.2}),
+        ((30_000, 9, 2, 2.0, 1e-2, 1.0, 2.0, 1.0), {"spread": 5e-5, "clip": 0.5}),
+        ((30_000, 9, 2, 2.0, 1e-2, 1.0, 2.0, 1.0), {"step": 0.03, "batch_size": 777}),
+        ((2_000, 9, 2, 90.0, 0.1, 1.0, 2.0, 0.1), {}),
+    )
+]  # fmt: skip
+
+
+def attack_derived(repair):
+    """Compare the accounts and the plans with the rules in their docstrings, computed again."""
+
+    def tested(tau, v, B, own, sensitivity, clip, trim):
+        kind = {} if trim is None else {"statistic": "trimmed_mean", "trim": int(trim * B)}
+        return Test(tau, v * B, own, sensitivity, clip, **kind)
+
+    close = {"B": 9, "G": 3.0, "eta": 0.5, "beta": 0.5, "sigma": 1.0, "d": 1, "epsilon": 1.0}
+    close |= {"theta": 0.97, "tau": 1.0, "v": 0.99, "own": 2.0, "sensitivity": 2.0, "trim": None}
+
+    @repair.identity(
+        "the account of a test, at a given score", theta=Interval(0.51, 0.99), examples=150,
+        mutant={"part": 1.01}, tolerance=1e-7, floor=1e-12,
+        extremal=[{**close, "clip": clip} for clip in (0.0, 0.05, 2.0)], **TESTS,
+    )  # fmt: skip
+    def given(B, G, eta, beta, sigma, d, epsilon, theta, part, **rule):
+        rule = tested(B=B, **rule)
+        plan = Plan(B, (Phase(B, 1, eta, sigma),), rule, G, beta, 1.0, 0.1)
+        found = accounts._coordinatewise_account(plan, rule, plan.phases[0], d, epsilon, theta)
+        lines = derived.coordinatewise_account(
+            B, G, beta, part * eta, sigma, rule, d, epsilon, theta
+        )
+        values = [[min(getattr(x, name), 1e9) for name in FACTS] for x in (found, lines)]
+        return values[0], values[1]
+
+    usual = {"B": 401, "G": 1.0, "eta": 0.5, "beta": 0.5, "sigma": 2.0, "d": 3, "tau": 1.0}
+    usual |= {"v": 0.95, "own": 2.0, "sensitivity": 2.0, "clip": 0.1, "trim": None, "phase": None}
+    usual |= {"epsilon": 1.0}
+    scores = [usual, {**usual, "phase": 2, "v": 0.9, "own": 1.0, "trim": 0.45, "sigma": 0.1}]
+    scores.append({**usual, "own": 20.0, "epsilon": 50.0, "v": 1.1, "sigma": 0.001, "beta": 0.0})
+    scores.append({**usual, "own": 0.05, "tau": 0.01, "sigma": 50.0, "beta": 0.0})
+
+    @repair.identity(
+        "the account of a test, at the best score", cases=scores, part=1.0, mutant={"part": 1.2},
+        tolerance=1e-7, method=Method.NUMERIC,
+    )  # fmt: skip
+    def best(B, G, eta, beta, sigma, d, epsilon, phase, part, **rule):
+        rule = tested(B=B, **rule)
+        phases = (Phase(B, 1, eta, sigma), Phase(B, 1, eta / 2, sigma / 3))
+        plan = Plan(B, phases, rule, G, beta, 1.0, 0.1)
+        options = {} if phase is None else {"phase": phase}
+        found = accounts.coordinatewise_account(plan, d, epsilon, **options).delta
+        own = phases[(phase or 1) - 1]
+        return found, min(
+            derived.coordinatewise_account(
+                B, G, beta, part * own.step, own.sigma, rule, d, epsilon, i / 512
+            ).delta
+            for i in range(257, 512)
+        )
+
+    @repair.identity(
+        "the sum of two Laplace variables", x=Interval(-40.0, 40.0), a=Interval(1.5, 9.0),
+        b=Interval(0.1, 1.4), part=1.0, mutant={"part": 1.1}, tolerance=1e-8, examples=100,
+        extremal=[{"x": 0.0, "a": 4.0, "b": 2.0}],
+    )  # fmt: skip
+    def tail(x, a, b, part):
+        return two_laplace_tail(x, a, b), derived.two_laplace_tail(x, part * a, b)
+
+    @repair.identity(
+        "the smallest batch, the test and the phases of `scaled`", cases=SIZED, part=1.0,
+        mutant={"part": 1.01}, tolerance=1e-6, method=Method.NUMERIC,
+    )  # fmt: skip
+    def same(sizes, options, part):
+        """Compare everything that a plan holds, and check that its batch is the smallest one."""
+        n, m, d, epsilon, delta, G, D, beta = sizes
+        given = {"epsilon": epsilon, "delta": delta, "lipschitz": G, "radius": D, **options}
+        plan = scaled.scaled_coordinatewise(n, m, d, smoothness=beta, **given)
+        own, B = dict(options), plan.batch_size
+        chosen = own.pop("batch_size", None)
+        rule, phases = derived.scaled_coordinatewise(n, m, d, epsilon, delta, G, D, beta, B, **own)
+        gap = 1 - own.get("margin", 0.1) - own.get("theta", 0.75)
+        unit = 2 / rule.epsilon
+        missed = [
+            size >= 8 and derived.two_laplace_tail(size * gap / unit, 4.0, 2.0) <= delta
+            for size in (B, B - 1)
+        ]
+        found = [getattr(plan.rule, name) for name in vars(rule) if name != "statistic"]
+        found += [x for p in plan.phases for x in (p.n_users, p.n_steps, p.step, p.sigma)]
+        lines = [value for name, value in vars(rule).items() if name != "statistic"]
+        lines += [x for p in phases for x in (*p[:2], part * p[2], p[3])]
+        if len(found) != len(lines):
+            return [1.0], [2.0]
+        first = plan.phases[0]
+        spent = derived.coordinatewise_account(
+            B, G, beta, first.step, first.sigma, plan.rule, d, epsilon, own.get("theta", 0.75)
+        )
+        facts = plan.epsilon, plan.delta, plan.dimension, plan.smoothness, plan.lipschitz
+        found += [*facts, plan.rule.statistic == rule.statistic, plan.rule.per_step]
+        lines += [epsilon, delta, d, beta, G, True, False]
+        found += [*missed, spent.delta <= delta * (1 + 1e-6), B]
+        return found, [*lines, True, bool(chosen), True, chosen or B]
+
+    steps = [0.0005, 0.0012, 0.0014, 0.0016, 0.002, 0.03]
+
+    @repair.identity(
+        "a step is refused if later scores need too much noise", step=steps, part=1.0,
+        mutant={"part": 0.3},
+    )  # fmt: skip
+    def refused(step, part):
+        sizes = (30_000, 9, 2, 2.0, 1e-2, 1.0, 2.0, 1.5)
+        n, m, d, epsilon, delta, G, D, beta = sizes
+        own = {"step": step, "batch_size": 3000, "spread": 0.1}
+        try:
+            scaled.scaled_coordinatewise(
+                n, m, d, epsilon=epsilon, delta=delta, lipschitz=G, radius=D, smoothness=beta, **own
+            )
+            found = False
+        except ValueError:
+            found = True
+        rule, _ = derived.scaled_coordinatewise(*sizes, B=3000, step=step, spread=0.1)
+        gap = (rule.threshold - 0.75 * 3000) * rule.epsilon / (part * rule.sensitivity)
+        return found, derived.two_laplace_tail(gap, 4.0, 2.0) > delta
+
+
 @statement("sco2.lemma36", expected="refuted")
 def privacy_of_a_phase(ledger):
     """Under Assumptions 21 and 22, suppose epsilon <= O(1) and B >= 100 log(T/delta)/epsilon; then
@@ -185,7 +332,8 @@ def privacy_of_the_algorithm(ledger):
     shift to noise is .15 epsilon sqrt(log(nmd)/log(e^epsilon/delta))/C. The allowed ratio is only
     1/sqrt(2 log(1/delta)). If beta eta_1 > 2, iterates drift apart (Lemma 33). The paper prints the
     inverse of tau instead of tau. If tau is used as printed, the test has no effect
-    (sco1.thm3.1.priv).
+    (sco1.thm3.1.priv). Two independent programs compute the plans and the accounts of the repair,
+    with the same results.
     """
     refute(ledger)
 
@@ -248,11 +396,12 @@ def privacy_of_the_algorithm(ledger):
         "With the constants of algorithms.user_level_sco.scaled, derived there, Algorithm 5 is "
         "(epsilon, delta)-user-level DP"
     )
-    centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **ROBUST)
-    sigma = TESTED.phases[0].sigma
-    untested = partial(mutants.without_test, mechanism=centers.func, phase=1, **ROBUST)
+    attack_derived(repair)
+    centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **robust_run())
+    sigma = robust_plan().phases[0].sigma
+    untested = partial(mutants.without_test, mechanism=centers.func, phase=1, **robust_run())
     for pair, others in (
-        (EVEN, [AdditiveNoise(untested, "gaussian", sigma)]),
+        (even_halves(), [AdditiveNoise(untested, "gaussian", sigma)]),
         (halves(1.0, -1.0, 0.0, 0.0), [AdditiveNoise(centers, "gaussian", sigma / 10)]),
     ):
         repair.audit(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 
-from algorithms.common.sparse_vector import above_threshold
+from algorithms.user_level_sco import printed, scores
 from algorithms.user_level_sco.accounts import two_laplace_tail
 from algorithms.user_level_sco.coordinatewise import (
     concentration_profile,
@@ -17,7 +19,10 @@ from algorithms.user_level_sco.coordinatewise import (
 from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
+from algorithms.user_level_sco.scores import concentration_scores
+from audits.user_level_sco import transcribed
 from audits.user_level_sco.conventions import DELTA, EPSILON, FEW, SHARE, UNIT
+from audits.user_level_sco.ledger_linf_algorithms import PRINTED, printed_plan
 from audits.user_level_sco.ledger_linf_steps import narrowest
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -46,24 +51,26 @@ def concentration_test(ledger):
 
     Consider one AboveThreshold at epsilon/2 on the stream s_1, ..., s_T. On the same random
     numbers, the implementation returns the average exactly if this AboveThreshold always answers
-    top. Lemma 36 makes clear that the paper intends one stream. The pseudocode calls AboveThreshold
-    anew for each t. The pseudocode also returns inside the loop. The parameter delta of the
-    pseudocode is not used. For sensitivity 1, the noise is Lap(4/epsilon) on the threshold and
-    Lap(8/epsilon) on a score.
+    top, and x_0 otherwise. Lemma 36 makes clear that the paper intends one stream. The pseudocode
+    calls AboveThreshold anew for each t. The pseudocode also returns inside the loop. The parameter
+    delta of the pseudocode is not used. For sensitivity 1, the noise is Lap(4/epsilon) on the
+    threshold and Lap(8/epsilon) on a score.
     """
 
     @ledger.identity(
         "answers", data=Array(UNIT, (15, 1, 2)), level=Interval(2.0, 5.0), seed=Integer(0, 2**32),
-        epsilon=Interval(0.5, 20.0), part=0.5, mutant={"part": 0.25},
+        epsilon=Interval(0.5, 20.0), part=1.0, mutant={"part": 0.5}, floor=1e-6,
     )  # fmt: skip
     def passed(data, level, seed, epsilon, part):
         data = np.concatenate([data[..., :1], abs(data[..., 1:])], axis=2)
         plan = plan_of(5, 0.5, 3, threshold=level, epsilon=epsilon / 2)
-        scores, iterates = concentration_profile(data, plan=plan, **CURVED)
         ran = robust_sgd(data, 1, plan=plan, **CURVED, rng=np.random.default_rng(seed))
-        rng = np.random.default_rng(seed)
-        answers = above_threshold(scores, 1, threshold=level, epsilon=part * epsilon, rng=rng)
-        lines = iterates.mean(axis=0) if (answers == 1).all() else np.zeros(1)
+        units = np.random.default_rng(seed).laplace(size=4)
+        lines, _, _ = transcribed.robust_sgd(
+            data, [0.0], gradient=transcribed.bent_gradient, project=transcribed.onto_box(9.0), B=5,
+            eta=0.5, tau=1.0, varsigma=1.0, v=level, epsilon=part * epsilon,
+            laplace=transcribed.streams([units])[0],
+        )  # fmt: skip
         return ran[0], lines
 
 
@@ -79,6 +86,29 @@ def score_of_a_batch(ledger):
     The score is a number from 1 to B, because each user counts itself. Lemma 35 uses the range [0,
     B]. The proof of Lemma 34 omits the factor 1/B.
     """
+    domain = {"unit": 1.0, "mutant": {"unit": 0.9}, "tolerance": 1e-7, "seed": Integer(0, 2**32)}
+    domain |= {"b": Integer(1, 40), "d": FEW, **TAU}
+
+    @ledger.identity(
+        "a user's score, in batches of several draws and in parts", parts=Choice((None, 7, 99)),
+        tile=Choice(((32, 512), (3, 4))), large=Choice((4, 99)), mirrored=Choice((4, 99)),
+        examples=150, **domain,
+    )  # fmt: skip
+    def users(seed, b, d, tau, parts, tile, large, mirrored, unit):
+        """Let the implementation divide small batches into parts, as it divides large batches."""
+        q = np.random.default_rng(seed).normal(size=(3, b, d))
+        sizes = {"_TILE": tuple(tile), "_LARGE": large, "_MIRRORED": mirrored}
+        sizes |= {"_AT_ONCE": parts, "_COORDINATES": parts} if parts else {}
+        with mock.patch.multiple(scores, **sizes):
+            found = concentration_scores(q, temperature=tau, norm="linf")
+        gaps = [abs(x[:, None] - x).max(axis=2) for x in q]
+        return found, np.array([np.exp(-tau * unit * gap).sum(axis=1) for gap in gaps])
+
+    @ledger.identity("a batch of 600 users", **{**domain, "b": 600, "examples": 2})
+    def whole(seed, b, d, tau, unit):
+        points = 9 * np.random.default_rng(seed).normal(size=(b, d))
+        rows = [abs(points - x).max(axis=1) for x in points]
+        return score(points, tau), sum(np.exp(-tau * unit * row).sum() for row in rows) / b
 
     @ledger.identity("double sum", unit=1.0, mutant={"unit": 0.9}, **POINTS, **TAU)
     def summed(points, tau, unit):
@@ -167,7 +197,7 @@ def scattered_batches_fail(ledger):
         "scores of data in four places, radius 1", e=math.e, mutant={"e": 8.0}, **clusters,
         extremal=[{"places": np.array([0.0, 0.0, 2.001, 2.001]), "sizes": np.ones(4)}],
     )  # fmt: skip
-    def scores(places, sizes, e):
+    def mixed(places, sizes, e):
         if sizes.sum() < 0.1:
             return None
         weights, apart = sizes / sizes.sum(), abs(places[:, None] - places)
@@ -256,6 +286,39 @@ def later_scores(ledger):
     def moves(first, later, new, part, most):
         found = two_batches(first, later, new, part / (6 * len(first)))
         return None if found is None else (abs(found[0] - found[1]), most)
+
+    @ledger.identity(
+        "the warning that 6 beta eta B <= 1 fails, and its numbers", most=1.0, examples=60,
+        mutant={"most": 4.0}, times=Choice((0.5, 0.99, 1.01, 3.0, 1e4)),
+        unsafe=Choice((True, None)), lipschitz=2.0, radius=3.0,
+        **{name: PRINTED[name] for name in ("n", "m", "d", "epsilon", "delta")},
+    )  # fmt: skip
+    def warned(times, most, unsafe, **sizes):
+        """Check also that plans are refused if beta eta > 2, unless they are unsafe."""
+        order = ("n", "m", "d", "epsilon", "delta", "lipschitz", "radius")
+        sizes = [sizes[name] for name in order]
+        B, eta, *_ = transcribed.coordinatewise(*sizes)
+        eta /= transcribed.log(sizes[1])
+        beta = times / (6 * eta * B)
+        try:
+            plan = printed_plan(*sizes, smoothness=beta, unsafe=unsafe)
+        except ValueError:
+            return 1.0, 2.0 - (beta * eta > 2 and not unsafe)
+        words = " ".join(plan.warnings)
+        numbers = r"= (\S+) for Lemma 35 of v2, got (\S+) \(eta = (\S+), B = (\d+)\)"
+        parts = re.search(numbers, words)
+        numbers = [float(x) for x in parts.groups()] if parts else [0.0] * 4
+        lines = [*(float(f"{x:.3g}") for x in (1 / (6 * eta * B), beta, eta)), B]
+        warns = times > most
+        found = [plan.smoothness, len(plan.warnings), *numbers]
+        return found, [beta, float(warns), *(warns * x for x in lines)]
+
+    @ledger.identity("the warning, if 6 beta eta B is 1", b=[8, 512], over=1.0,
+                     mutant={"over": 1.001})  # fmt: skip
+    def bound(b, over):
+        phases = (Phase(b, 1, over / (3 * b), 1.0), Phase(b, 1, 9.0, 1.0))
+        plan = Plan(b, phases, RULE, 1.0, 0.5, 1.0, 0.1)
+        return printed._moving_scores(plan) is None, True
 
     @ledger.step("differences of gradients move by at most 2 beta norm(x - y)").falsify(
         own=Array(SHARE, (2, 2)), cross=Array(UNIT, (2,)), x=Array(UNIT, (2,)), most=2.0,

@@ -1,202 +1,24 @@
-"""User-level DP-SCO: Algorithms 1 and 2, the parameters of Section 3, footnote 3, Section 4.1."""
+"""User-level DP-SCO: the parameters of Section 3, Section 4.1, the last term of the utility."""
 
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 
-from algorithms.user_level_sco import euclidean, printed
-from algorithms.user_level_sco.domains import Ball
-from algorithms.user_level_sco.losses import Huber
+from algorithms.user_level_sco import printed
 from algorithms.user_level_sco.plans import Filter, Phase, Plan
 from algorithms.user_level_sco.scores import concentration_scores
+from audits.user_level_sco import transcribed
 from audits.user_level_sco.conventions import SHARE, UNIT
+from audits.user_level_sco.small_runs import RARE, SIZES, printed_plan
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array
 
-# --- the algorithms, line by line ---
-
-
-def sgd_of_the_paper(data, phase, plan, loss, x0, rng, *, late=0.0, mean_of=None, first=0):
-    """Run Algorithm 2 once, user by user, and return x_0 if the run halts.
-
-    The keyword arguments make mutants.
-    """
-    rule, batch, domain = plan.rule, plan.batch_size, Ball(1.5)
-    c_hat = rule.cutoff + late + rng.laplace(scale=rule.cutoff_scale, size=1)[0]
-    scale = rule.scale * math.sqrt(max(c_hat - late, 0.0) / rule.cutoff)
-    x, total, count = np.asarray(x0), np.zeros(len(x0)), 0
-    halted = count >= c_hat
-    for t in range(phase.n_steps):
-        nu = scale * rng.laplace(size=(1, batch))[0]
-        if halted:  # draws after a halt are discarded
-            continue
-        q = loss.gradients(x[None], data[t * batch : (t + 1) * batch])[0]
-        kappa = np.exp(-rule.temperature * np.linalg.norm(q[:, None] - q, axis=2)).sum(axis=1)
-        kept = ~(kappa + nu <= rule.threshold)
-        count += (~kept).sum()
-        halted = count >= c_hat or not kept.any()
-        if halted:
-            continue
-        total += x if first else 0.0
-        g = q.mean(axis=0) if mean_of == "all" else q[kept].mean(axis=0)
-        x = domain.project((x - phase.step * g)[None])[0]
-        total += 0.0 if first else x
-    return np.asarray(x0) if halted else total / phase.n_steps
-
-
-SMALL = {"seed": Integer(0, 2**32), "n_steps": Choice((1, 2, 3)), "cutoff": Choice((2.0, 6.0))}
-SMALL |= {"examples": 60}
-
-
-def users_of(seed):
-    return np.random.default_rng(seed).normal(size=(30, 2, 2))
-
-
-def small_plan(n_steps, cutoff):
-    rule = Filter(0.8, 4.0, 0.7, cutoff, 2.0, scale_follows_cutoff=True)
-    phases = tuple(Phase(6 * t, t, 0.4 / 2**s, 0.5 / (s + 1)) for s, t in ((0, n_steps), (1, 1)))
-    return Plan(6, phases, rule, 9.0, 1.0, 1.0, 0.1)
-
-
-RUN = {"loss": Huber(1.0), "start": [0.1, -0.2], "domain": Ball(1.5)}
-
-
-@statement("sco2.alg1")
-def localisation_lines(ledger):
-    """User-level DP-SCO runs S = ceil(log(n/B)) phases. Phase s takes n_s = n/2^s unused users and
-    runs Algorithm 2 with learning rate eta_s = eta/log^s m from x_(s-1); x_s is its output plus
-    N(0, sigma_s^2 I_d) with sigma_s = O(eta_s G sqrt(log(1/delta) log(nmd))/(B sqrt(m) epsilon)).
-    It returns x_S.
-
-    From the same random numbers, each run of the implementation gives the iterates of the printed
-    lines. The printed lines do not specify four points. The constant of sigma_s is not given, and
-    every constant is too small (sco2.thm8.priv). At m = 1, log m = 0 makes eta_s = eta / 0. The
-    base of the logarithm in S is not given. Only the natural logarithm leaves B users in each
-    phase. The point x_s, the start of phase s + 1, may lie outside of X. The S phases use n_s = n /
-    2^s users each, so n / 2^S users are never used.
-    """
-
-    @ledger.falsify("x_1 and x_2", again=0, mutant={"again": 1}, **SMALL)
-    def phases(seed, n_steps, cutoff, again):
-        plan, data = small_plan(n_steps, cutoff), users_of(seed)
-        rng, x, used, found = np.random.default_rng(seed), RUN["start"], 0, []
-        for phase in plan.phases:
-            own = data[used : used + phase.n_users]
-            used += 0 if again else phase.n_users
-            average = sgd_of_the_paper(own, phase, plan, RUN["loss"], x, rng)
-            x = RUN["domain"].project(average[None] + rng.normal(scale=phase.sigma, size=(1, 2)))[0]
-            found.append(x)
-        ran = euclidean.user_level_sco(
-            data, 1, plan=plan, transcript=True, **RUN, rng=np.random.default_rng(seed)
-        )
-        return np.abs(np.array(found) - ran[0]).max(), 1e-9
-
-    domain = {"ratio": Interval(16.0, 1e15, log=True), "base": math.e, "mutant": {"base": 2.0}}
-
-    @ledger.falsify("each phase has B users, if n / B >= log(mn/delta) >= 16", **domain)
-    def last_phase(ratio, base):
-        return 1.0, ratio / 2 ** math.ceil(math.log(ratio) / math.log(base))
-
-    edge = ledger.edge("logarithms are natural and at least 1")
-
-    @edge.sweep("eta_1 at m = 1, if log 1 is 0", m=1, lhs="eta_1 / eta", rhs="any bound")
-    def first_step(m):
-        return (1 / math.log(m) if m > 1 else math.inf), 1e300
-
-
-@statement("sco2.alg2")
-def filtered_descent_lines(ledger):
-    """SGD for user-level DP-SCO takes T = |D|/B steps on disjoint batches of B users. User i of
-    batch t is filtered out if kappa_(t,i) + Lap(2 sigma) <= F = 3B/4, where kappa_(t,i) is the sum
-    over the batch of exp(-tau norm(q_t(Z_(t,i)) - q_t(Z))), sigma = 4 sqrt(32 chat
-    log(1/delta))/epsilon and chat = 10 log(nm/delta)/epsilon + Lap(4/epsilon). It halts once chat
-    users were filtered out or a batch is empty; a step projects x_(t-1) - eta g_(t-1) on X, g_(t-1)
-    the mean of the gradients that are left. It returns the average of x_1, ..., x_T.
-
-    From the same random numbers, each run of the implementation gives the average iterates of the
-    printed lines. The lines do not say what is returned on halt. The returned value must be x_0,
-    because every other value depends on the data without noise. The cutoff chat may be negative,
-    but the algorithm takes the square root of chat. The scale sigma is computed from chat. So two
-    runs with different chat have different noise on all scores. No proof accounts for this
-    difference in the noise. Two lines compute the gradient q_t(Z). The first line computes q_t(Z)
-    for all users, and the second line computes q_t(Z) for each user.
-    """
-    changes = {"late": 0.0, "mean_of": None, "first": 0}
-
-    @ledger.falsify("the cutoff", mutant={"late": 3.0}, **changes, **SMALL)
-    @ledger.falsify("the filter", mutant={"mean_of": "all"}, **changes, **SMALL)
-    @ledger.falsify("the average", mutant={"first": 1}, **changes, **SMALL)
-    def averages(seed, n_steps, cutoff, late, mean_of, first):
-        plan, data = small_plan(n_steps, cutoff), users_of(seed)
-        lines = sgd_of_the_paper(
-            data, plan.phases[0], plan, RUN["loss"], RUN["start"], np.random.default_rng(seed),
-            late=late, mean_of=mean_of, first=first,
-        )  # fmt: skip
-        ran = euclidean.filtered_sgd(data, 1, plan=plan, **RUN, rng=np.random.default_rng(seed))
-        return np.abs(lines - ran[0]).max(), 1e-9
-
-    @ledger.sweep(
-        "chat, whose root is taken, is negative in at most delta / 24 of the runs",
-        log=[16.0, 30.0, 100.0], epsilon=[0.1, 1.0], constant=10.0, mutant={"constant": 3.0},
-    )  # fmt: skip
-    def negative(log, epsilon, constant):
-        c = constant * log / epsilon
-        return math.exp(-c * epsilon / 4) / 2, math.exp(-log) / 24  # delta >= e^-log
-
-
 # --- the parameters of Section 3 ---
-
-COSTS = {"n": Interval(1e7, 1e20, log=True), "m": Interval(1.0, 1e12, log=True)}
-COSTS |= {"d": Interval(1.0, 1e9, log=True), "epsilon": Interval(0.01, 1.0, log=True)}
-COSTS |= {"extremal": [{"n": 1e7, "m": 1.0, "d": 1.0, "epsilon": 1.0}]}
-
-
-@statement("sco2.fn3")
-def running_time(ledger):
-    """With Otilde(nm) gradients the total running time is Otilde(nmd/epsilon^3); the bottleneck is
-    the concentration score, which takes Otilde(md/epsilon^3) time for each step.
-
-    The printed costs are upper bounds that are not tight. A step takes time B^2 d for the scores
-    and B m d for the gradients, where B = Otilde(epsilon^(-3/2)). So md / epsilon^3 is correct if
-    all gradients are recomputed for each pair of users, as line 10 can be read. If the gradients
-    are not recomputed, the time md / epsilon^3 is too large by a factor m. The number of steps is n
-    epsilon^1.5 / Otilde(1). The printed total omits the number of steps. The correct total is
-    Otilde(nmd + nd / epsilon^1.5). The Otilde(nm) gradients are the gradients of n (1 - 2^-S)
-    users. As printed, each of these gradients is computed twice.
-    """
-
-    def priced(n, m, d, epsilon, log):
-        """Return B and the numbers of operations in a step and in all steps.
-
-        The operations are multiplications and exponentials.
-        """
-        batch = 300 * log**2 / epsilon**1.5
-        step = 2 * batch * m * d + batch**2 * d
-        return batch, step, n / batch * step
-
-    @ledger.falsify("a step", log=16.0, power=4, mutant={"power": 2}, **COSTS)
-    def step(n, m, d, epsilon, log, power):
-        return priced(n, m, d, epsilon, log)[1], 2 * 300**2 * log**power * m * d / epsilon**3
-
-    @ledger.falsify("the total", log=16.0, power=4, mutant={"power": 0}, **COSTS)
-    def total(n, m, d, epsilon, log, power):
-        return priced(n, m, d, epsilon, log)[2], 600 * log**power * n * m * d / epsilon**3
-
-    @ledger.sharper("nmd + nd / epsilon^1.5").falsify(
-        "the total", log=16.0, power=2, mutant={"power": 0},
-        **{**COSTS, "extremal": [{"n": 1e7, "m": 1.0, "d": 1.0, "epsilon": 0.01}]},
-    )  # fmt: skip
-    def better(n, m, d, epsilon, log, power):
-        rest = 300 * log**power * n * d / epsilon**1.5
-        return priced(n, m, d, epsilon, log)[2], 2 * n * m * d + rest * (1 + 1e-9)
-
-    @ledger.falsify("gradients: users of all phases", phases=Integer(1, 60), each=1.0,
-                    mutant={"each": 1.1}, extremal=[{"phases": 60}])  # fmt: skip
-    def gradients(phases, each):
-        return each * (1 - 0.5**phases), 1.0
 
 
 @statement("sco2.sec3.params")
@@ -223,6 +45,45 @@ def hypotheses_and_parameters(ledger):
     )  # fmt: skip
     domain = {"m": Integer(1, 10**6), "delta": Interval(1e-12, 0.5, log=True)}
     domain |= {"epsilon": Interval(0.01, 1.0, log=True), "examples": 100}
+
+    @ledger.identity("the smallest n", less=0, mutant={"less": 1}, **domain)
+    def smallest(m, epsilon, delta, less):
+        found = printed.euclidean_least_users(m, epsilon, delta)
+        return found, transcribed.fewest_users(m, epsilon, delta) - less
+
+    @ledger.identity("B and eta", root=0.5, mutant={"root": 0.6}, examples=100,
+                     extremal=[RARE, {**RARE, "n": 10**12, "d": 1}], **SIZES)  # fmt: skip
+    def parameters(n, m, d, epsilon, delta, lipschitz, radius, root):
+        sizes = (n, m, d, epsilon, delta, lipschitz, radius)
+        if (plan := printed_plan(*sizes)) is None:
+            return None
+        B, eta, *_ = transcribed.euclidean(*sizes)
+        first = eta * m ** (root - 0.5) / transcribed.log(m)
+        facts = [plan.lipschitz, plan.epsilon, plan.delta, plan.dimension, plan.smoothness]
+        given = [lipschitz, epsilon, delta, d, 0.0]
+        return [plan.batch_size, plan.phases[0].step, *facts], [B, first, *given]
+
+    @ledger.identity("refused if beta eta > 2, but returned if unsafe", most=2.0, examples=60,
+                     mutant={"most": 1.0}, times=Choice((0.01, 0.5, 0.7, 0.99, 1.01, 1.5, 9.0)),
+                     **SIZES)  # fmt: skip
+    def stable(n, m, d, epsilon, delta, lipschitz, radius, times, most):
+        sizes = (n, m, d, epsilon, delta, lipschitz, radius)
+        if (plan := printed_plan(*sizes)) is None:
+            return None
+        beta = 2 * times / max(phase.step for phase in plan.phases)
+        found = printed_plan(*sizes, smoothness=beta, unsafe=True).smoothness / beta
+        try:
+            printed_plan(*sizes, smoothness=beta)
+        except ValueError:
+            return found, 1.0 if 2 * times > most else 2.0
+        return found + 1, 2.0 if 2 * times <= most else 1.0
+
+    @ledger.identity("beta eta = 2 is allowed", beta=[3.0, 4.0, 5.0], mutant={"most": 1.9},
+                     most=2.0)  # fmt: skip
+    def edge(beta, most):
+        phases = (Phase(6, 1, 0.25, 1.0), Phase(6, 1, 0.5, 1.0), Phase(6, 1, 0.125, 1.0))
+        plan = Plan(6, phases, Filter(1.0, 4.0, 1.0, 1.0, 1.0), 1.0, beta, 1.0, 0.1)
+        return plan.steps_are_stable, 0.5 * beta <= most
 
     @ledger.falsify("n / B >= log(mn/delta) from the smallest n on", less=1, mutant={"less": 2},
                     times=Choice((1, 3, 100)), extremal=[
@@ -261,6 +122,54 @@ def temperature(ledger):
     bound 2 eta G / B, which is true without a filter. The constant 20 could be reduced to 20 / 2.8,
     because the score B e^(-1/10) would then fall only to F.
     """
+
+    @ledger.identity("tau", power=0.5, mutant={"power": 0.6}, examples=100, extremal=[RARE],
+                     **SIZES)  # fmt: skip
+    def tau(n, m, d, epsilon, delta, lipschitz, radius, power):
+        sizes = (n, m, d, epsilon, delta, lipschitz, radius)
+        if (plan := printed_plan(*sizes)) is None:
+            return None
+        return plan.rule.temperature, transcribed.euclidean(*sizes).tau * m ** (power - 0.5)
+
+    idle = {**SIZES, "m": Interval(2.0, 1e6, log=True), "examples": 60}
+
+    @ledger.identity(
+        "the warning that no score can fall below F, and its numbers", part=1.0,
+        mutant={"part": 1.05}, extremal=[{**RARE, "m": m} for m in (2e1, 1e4, 1e6)], **idle,
+    )  # fmt: skip
+    def warned(n, m, d, epsilon, delta, lipschitz, radius, part):
+        """Compute the least score as the score of a user at G, with all others at -G.
+
+        The first numbers are the least score and F, each also divided by B. The other numbers are
+        the chance that noise filters a user, 2 G tau, and the value that 2 G tau must exceed.
+        """
+        sizes = (n, round(m), d, epsilon, delta, lipschitz, radius)
+        if (plan := printed_plan(*sizes)) is None:
+            return None
+        B, _, tau, _, c, _, F = transcribed.euclidean(*sizes)
+        spread = part * tau * 2 * lipschitz
+        least = 1 + (B - 1) * math.exp(-spread)
+        batch = np.r_[lipschitz, np.full(6, -lipschitz)][:, None]
+        small = replace(plan, batch_size=7, phases=(Phase(7, 1, 1.0, 1.0),))
+        found = [small.least_score, len(plan.warnings)]
+        lines = [transcribed.concentration(part * tau, batch, 0), float(least >= F)]
+        if least >= F:
+            words = plan.warnings[0].replace(". ", " ").rstrip(".")
+            found += [float(x) for x in re.findall(r"(?<![A-Za-z])\d[\d.e+-]*", words)]
+            noise = 2 * transcribed.sigma_of_scores(c, epsilon, delta)
+            chance = math.exp((F - least) / noise) / 2
+            lines += [float(f"{least / B:.3g}"), float(f"{least:.6g}"), 0.75, float(f"{F:.6g}")]
+            lines += [float(f"{chance:.2g}"), 2.0, float(f"{spread:.3g}"), 0.288]
+        return np.array(found), np.array(lines)
+
+    @ledger.identity("the warning, if the least score is F", over=[0.0, -1e-9], more=0.0,
+                     mutant={"more": 1e-6})  # fmt: skip
+    def least(over, more):
+        rule = Filter(1.0, 1.0, 1.0, 1.0, 1.0)
+        plan = Plan(7, (Phase(7, 1, 1.0, 1.0),), rule, 1.0, 0.0, 1.0, 0.1)
+        rule = replace(rule, threshold=plan.least_score + over + more)
+        return printed._idle_filter(replace(plan, rule=rule)) is None, False
+
     near = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
     domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [near]}
 

@@ -8,9 +8,15 @@ from functools import partial
 import numpy as np
 from scipy.stats import nbinom
 
-from algorithms.common.sparse_vector import above_threshold, fixed_threshold_sparse_vector
+from algorithms.common.sparse_vector import (
+    above_threshold,
+    first_above_threshold,
+    fixed_threshold_sparse_vector,
+)
 from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
+from audits.user_level_sco import transcribed
 from audits.user_level_sco.conventions import DELTA, EPSILON
+from audits.user_level_sco.small_runs import Silent
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -25,6 +31,15 @@ from mutants.sparse_vector import (
 WITHIN = Relation.WITHIN_SENSITIVITY
 STREAM = {"queries": Array(Interval(-20.0, 20.0), ("t",)), "t": Choice((1, 2, 5))}
 STREAM |= {"epsilon": Interval(0.1, 1.0), "seed": Integer(0, 2**32)}
+STREAM |= {"sensitivity": Choice(({}, {"sensitivity": 1.0}, {"sensitivity": 2.5}))}
+
+
+TIES = [{"queries": queries} for queries in ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0])]
+
+
+def padded(runs, length):
+    """Return the answers of several runs; the number 9 marks queries that are not asked."""
+    return np.array([answers + [9.0] * (length - len(answers)) for answers in runs])
 
 
 SURVIVORS = (
@@ -50,20 +65,55 @@ def above_threshold_lines(ledger):
     the first query below the threshold. The algorithm is the mirror image of Dwork and Roth's
     algorithm. The behaviour of the algorithm is the opposite of the algorithm's name.
     """
-    domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 2.0, "each": 4.0}
+    domain = {**STREAM, "level": Interval(-9.0, 9.0), "first": 1.0, "each": 1.0, "late": 0}
 
-    @ledger.identity("noise of the threshold", mutant={"first": 1.0}, **domain)
-    @ledger.identity("noise of the queries", mutant={"each": 2.0}, **domain)
-    def answers(queries, level, epsilon, seed, first, each):
+    @ledger.identity("noise of the threshold", mutant={"first": 0.5}, **domain)
+    @ledger.identity("noise of the queries", mutant={"each": 0.5}, **domain)
+    @ledger.identity("the halt", mutant={"late": 1}, **domain)
+    def answers(queries, level, epsilon, sensitivity, seed, first, each, late):
+        """Multiply the noise by the sensitivity. The factors make mutants."""
         rngs = [np.random.default_rng(seed) for _ in range(2)]
-        ran = above_threshold(queries, 9, threshold=level, epsilon=epsilon, rng=rngs[0])
-        levels = level - rngs[1].laplace(0, first / epsilon, 9)
-        added = rngs[1].laplace(0, each / epsilon, (9, len(queries)))
-        lines = np.full(added.shape, 9.0)  # 9 marks queries that are not asked
-        for run, t in np.ndindex(lines.shape):
-            if (lines[run, :t] == 1).all():
-                lines[run, t] = not queries[t] + added[run, t] < levels[run]
-        return np.nan_to_num(ran, nan=9.0), lines
+        options = {"threshold": level, "epsilon": epsilon} | sensitivity
+        ran = above_threshold(queries, 9, **options, rng=rngs[0])
+        units = [first * rngs[1].laplace(size=(9, 1))]
+        units += [each * rngs[1].laplace(size=(9, len(queries)))]
+        own = epsilon / sensitivity.get("sensitivity", 1.0)
+        lines = [
+            transcribed.above_threshold(queries, level, own, laplace)[: len(queries) - late]
+            for laplace in transcribed.streams(np.hstack(units))
+        ]
+        return np.nan_to_num(ran, nan=9.0), padded(lines, len(queries))
+
+    @ledger.identity(
+        "the algorithm of Dwork and Roth, which is the mirror image", mutant={"each": 0.5},
+        factor=Choice((None, 1.5)), **domain,
+    )  # fmt: skip
+    def mirrored(queries, level, epsilon, sensitivity, seed, factor, first, each, late):
+        rngs = [np.random.default_rng(seed) for _ in range(2)]
+        options = {"threshold": level, "epsilon": epsilon} | sensitivity
+        options |= {"noise_multiplier": factor} if factor else {}
+        ran = first_above_threshold(queries, 9, **options, rng=rngs[0])
+        units = [first * rngs[1].laplace(size=(9, 1))]
+        units += [each * rngs[1].laplace(size=(9, len(queries)))]
+        own = epsilon / sensitivity.get("sensitivity", 1.0) / (factor or 1.0)
+        lines = [
+            transcribed.dwork_roth(queries, level, own, laplace)
+            for laplace in transcribed.streams(np.hstack(units))
+        ]
+        return np.nan_to_num(ran, nan=9.0), padded(lines, len(queries))
+
+    @ledger.identity("without noise, where queries equal the threshold", cases=TIES, scale=1.0,
+                     mutant={"scale": 0.5})  # fmt: skip
+    def ties(queries, scale):
+        found = [
+            algorithm(queries, 1, threshold=2.0, epsilon=1.0, rng=Silent())[0]
+            for algorithm in (above_threshold, first_above_threshold)
+        ]
+        lines = [
+            algorithm(scale * np.array(queries), 2.0, 1.0, lambda noise: 0.0)
+            for algorithm in (transcribed.above_threshold, transcribed.dwork_roth)
+        ]
+        return np.nan_to_num(found, nan=9.0), padded(lines, len(queries))
 
 
 @statement("sco2.lemma17")
@@ -164,16 +214,28 @@ def target_charging_lines(ledger):
 
     @ledger.identity("noise of the queries", mutant={"scale": 0.5}, **domain)
     @ledger.identity("the break", mutant={"late": 1}, **domain)
-    def answers(queries, level, cutoff, epsilon, seed, scale, late):
+    def answers(queries, level, cutoff, epsilon, sensitivity, seed, scale, late):
         rngs = [np.random.default_rng(seed) for _ in range(2)]
-        options = {"thresholds": level, "cutoff": cutoff, "epsilon": epsilon}
+        options = {"thresholds": level, "cutoff": cutoff, "epsilon": epsilon} | sensitivity
         ran = fixed_threshold_sparse_vector(queries, 9, **options, rng=rngs[0])
-        added = rngs[1].laplace(0, scale / epsilon, (9, len(queries)))
-        lines = np.full(added.shape, 9.0)  # 9 marks queries that are not asked
-        for run, t in np.ndindex(lines.shape):
-            if (lines[run, :t] == 1).sum() < cutoff + late:
-                lines[run, t] = queries[t] + added[run, t] >= level[t]
-        return np.nan_to_num(ran, nan=9.0), lines
+        units = scale * rngs[1].laplace(size=(9, len(queries)))
+        own = epsilon / sensitivity.get("sensitivity", 1.0)
+        lines = [
+            transcribed.target_charging(queries, level, cutoff + late, own, laplace)
+            for laplace in transcribed.streams(units)
+        ]
+        return np.nan_to_num(ran, nan=9.0), padded(lines, len(queries))
+
+    @ledger.identity("without noise, where queries equal the threshold", cases=TIES, scale=1.0,
+                     cutoff=[1, 2], mutant={"scale": 0.5})  # fmt: skip
+    def ties(queries, cutoff, scale):
+        run = {"thresholds": 2.0, "cutoff": cutoff, "epsilon": 1.0, "rng": Silent()}
+        found = fixed_threshold_sparse_vector(queries, 1, **run)
+        levels = [2.0] * len(queries)
+        lines = transcribed.target_charging(
+            scale * np.array(queries), levels, cutoff, 1.0, lambda noise: 0.0
+        )
+        return np.nan_to_num(found, nan=9.0), padded([lines], len(queries))
 
 
 def stopped(cutoff, epsilon, gap, loss):
@@ -203,7 +265,7 @@ def target_charging(ledger):
     that the constants 6 and 1 are enough. Algorithm 2 has c / sigma^2 <= epsilon^2 / (512
     log(1/delta)). The paper does not print the sensitivity 1.
     """
-    words = {"lhs": "exact delta at K sqrt(c log(1/delta)) epsilon, c = 8 K^2 log(1/delta) / eps^2"}
+    words = {"lhs": "exact delta at K sqrt(c log(1/delta)) eps, c = 12 K^2 log(1/delta) / eps^2"}
     words |= {"rhs": "2^(-c / K) + delta"}
 
     @ledger.sweep("K = 1", constant=1.0, epsilon=1.0, delta=0.5, **words)
@@ -211,7 +273,7 @@ def target_charging(ledger):
     @ledger.sweep("K = 3, smaller parameters", constant=3.0, epsilon=0.5, delta=1e-6, **words)
     @ledger.sweep("K = 40", constant=40.0, epsilon=1.0, delta=0.5, **words)
     def rounds(constant, epsilon, delta):
-        c = math.ceil(8 * constant**2 * math.log(1 / delta) / epsilon**2)
+        c = math.ceil(12 * constant**2 * math.log(1 / delta) / epsilon**2)
         loss = constant * math.sqrt(c * math.log(1 / delta)) * epsilon
         k = np.arange(6 * c)  # number of bottoms before the c-th top
         p, q = (nbinom.logpmf(k, c, top) for top in (1 / 2, 1 - math.exp(-epsilon) / 2))
@@ -269,12 +331,13 @@ def cost_of_filtering(ledger):
     O(sqrt(log(nm/delta))/epsilon^(3/2)); so the cumulative privacy cost is Otilde(sqrt(c)/sigma) =
     Otilde(epsilon).
 
-    Take c and sigma from Algorithm 2, and take the sensitivity 2 from Lemma 11. At delta / 4, the
-    privacy loss of the filtering decisions is .09 epsilon. This privacy loss is computed exactly.
-    The allowed loss is epsilon / 4. A third of the noise is too little. The cutoff c satisfies the
-    condition that is missing in Lemma 18. The sigma of this statement is smaller than the sigma of
-    Algorithm 2 by the factor sqrt(log(1/delta)), which Otilde hides. For this sigma, the privacy
-    loss is of the order of epsilon sqrt(log(1/delta)).
+    The sigma of this statement is smaller than the sigma of Algorithm 2 by the factor
+    sqrt(log(1/delta)), which Otilde hides. Take the constants of Algorithm 2, and the sensitivity 2
+    of Lemma 11. At delta / 4, an exact computation shows a privacy loss of less than epsilon
+    sqrt(log(1/delta)) / 4 for the sigma of this statement. At delta = 1e-12, the loss exceeds
+    epsilon / 4. So the hidden logarithm is needed. For the sigma of Algorithm 2, the loss is .09
+    epsilon. A third of either noise is too little. The cutoff c satisfies the condition that is
+    missing in Lemma 18.
     """
     domain = {"epsilon": EPSILON, "items": Interval(4.0, 1e12, log=True), "delta": DELTA}
 
@@ -285,14 +348,38 @@ def cost_of_filtering(ledger):
 
     exact = {**domain, "epsilon": Interval(0.02, 1.0, log=True), "at": Interval(-1.5, 2.5)}
     exact |= {"extremal": [{"epsilon": 1.0, "items": 4.0, "delta": 1e-12, "at": 0.0}]}
-    exact |= {"noise": 1.0, "examples": ledger.examples // 3, "mutant": {"noise": 0.33}}
+    exact |= {"noise": 1.0, "power": 0.5, "examples": ledger.examples // 6}
 
-    @ledger.falsify("as Algorithm 2 has them, on equal queries, exactly", **exact)
-    def spent(epsilon, items, delta, at, noise):
+    @ledger.falsify("the noise, on equal queries, exactly", mutant={"noise": 0.33}, **exact)
+    @ledger.falsify("the hidden logarithm", mutant={"power": 0.0}, **exact)
+    def as_stated(epsilon, items, delta, at, noise, power):
+        """Take the constants of Algorithm 2, and the sigma of the statement.
+
+        The loss epsilon sqrt(log(1/delta)) / 4 is Otilde(epsilon).
+        """
+        log = math.log(items / delta)
+        sigma = noise * 4 * math.sqrt(320 * log) / epsilon**1.5
+        each, own = 2 / (2 * sigma), max(1.0, math.log(1 / delta))
+        allowed = epsilon / 4 * own**power
+        return stopped(math.ceil(10 * log / epsilon), each, at / each, allowed), delta / 4
+
+    @ledger.sharper("epsilon / 4, for the sigma of Algorithm 2").falsify(
+        "on equal queries, exactly", mutant={"noise": 0.33}, **{**exact, "power": 1.0}
+    )
+    def spent(epsilon, items, delta, at, noise, power):
         c = 10 * math.log(items / delta) / epsilon
-        sigma = noise * 4 * math.sqrt(32 * c * max(1.0, math.log(1 / delta))) / epsilon
-        each = 2 / (2 * sigma)  # epsilon of one answer, at sensitivity 1
-        return stopped(math.ceil(c), each, at / each, epsilon / 4), delta / 4
+        sigma = noise * transcribed.sigma_of_scores(c, epsilon, delta)
+        each = 2 / (2 * sigma)  # epsilon of one answer, at sensitivity 2
+        return stopped(math.ceil(c), each, at / each, power * epsilon / 4), delta / 4
+
+    @ledger.identity("c and sigma of Algorithm 2 have these orders", power=0.5, mutant={"power": 1},
+                     **domain)  # fmt: skip
+    def orders(epsilon, items, delta, power):
+        log = math.log(items / delta)
+        c = transcribed.euclidean(items, 1, 1, epsilon, delta, 1.0, 1.0).c
+        sigma = transcribed.sigma_of_scores(c, epsilon, delta)
+        root = transcribed.log(1 / delta) ** power
+        return [c, sigma], [10 * log / epsilon, 4 * math.sqrt(320 * log) * root / epsilon**1.5]
 
     @ledger.falsify("c / sigma^2 <= log(1/delta)", least=512.0, mutant={"least": 0.5}, **domain)
     def condition(epsilon, items, delta, least):

@@ -8,6 +8,9 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import binom, chi2, norm
 
+from algorithms.user_level_sco.domains import Ball, Box
+from audits.user_level_sco import transcribed
+from audits.user_level_sco.baseline_checks import attack_group_privacy
 from audits.user_level_sco.conventions import UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -41,6 +44,24 @@ def euclidean_assumption(ledger):
         values = np.linalg.eigvalsh(hessian)
         found = -values[0] if which == 0 else values[-1]
         return found, fourth * size**2 * (which == 1) + ROUNDING
+
+    @ledger.identity(
+        "the domains: nearest points, and the largest distance to a point of the domain",
+        x=Array(Interval(-3.0, 3.0), (2,)), radius=Interval(0.1, 4.0), norm=Choice(("l2", "linf")),
+        square=Choice((True, False)), part=1.0, mutant={"part": 0.9}, examples=100, floor=1e-9,
+    )  # fmt: skip
+    def domains(x, radius, norm, square, part):
+        """Enumerate the points at which a convex function on the domain is largest."""
+        domain = Box(radius) if square else Ball(radius)
+        axes = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        corners = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        opposite = -x / max(1e-300, math.hypot(*x))
+        ends = corners if square else np.vstack([axes, opposite])
+        size = np.linalg.norm(x - part * radius * ends, axis=1, ord=2 if norm == "l2" else np.inf)
+        onto = transcribed.onto_box if square else transcribed.onto_ball
+        pair = np.array([x, 2 * x])
+        found = [*domain.farthest(x[None], norm), *domain.project(pair).ravel()]
+        return found, [size.max(), *onto(radius)(x), *onto(radius)(2 * x)]
 
 
 # --- concentration ---
@@ -192,7 +213,9 @@ def earlier_rates(ledger):
     sqrt(d) / (N epsilon) for N = nm items and the privacy parameter epsilon / m. The result is 1 /
     sqrt(nm) + sqrt(d) / (n epsilon). The rate of this work is the smallest in the table up to
     logarithms. The linear-time rate is larger than the rate of this work by a factor of sqrt(n).
+    The baseline for group privacy, output perturbation, runs as it is described.
     """
+    attack_group_privacy(ledger)
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)
 
