@@ -262,6 +262,13 @@ class StatementResult:
                         "Test a part that holds by ledger.part(...)",
                         "an attempt found no violation",
                     )
+        elif self.verdict not in (LedgerVerdict.HOLDS, LedgerVerdict.HOLDS_PROOF_BROKEN):
+            for attempt in self.made_on(Role.STATEMENT):
+                if attempt.violated and self.needs_power:
+                    yield (
+                        f"an attempt on the statement found a violation: {attempt.claim}",
+                        "an attempt found a violation",
+                    )
         readings = self.made_on(Role.READING)
         for words in dict.fromkeys(attempt.subject for attempt in readings):
             own = [attempt for attempt in readings if attempt.subject == words]

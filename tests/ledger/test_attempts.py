@@ -379,6 +379,16 @@ def test_every_attempt_on_a_refuted_statement_is_violated_or_on_a_part_of_it():
     assert result.mismatch == "a part of the statement fails: a part"
 
 
+def test_a_declared_verdict_excuses_no_violation():
+    book = ledger()
+    book.conclude("vacuous", "at no size that anybody uses")
+    book.sweep(n=1)(equal)
+    assert book.result().with_origin({}, LedgerVerdict.VACUOUS).mismatch is None
+    book.sweep("twice", n=1)(double)
+    result = book.result().with_origin({}, LedgerVerdict.VACUOUS)
+    assert result.mismatch == "an attempt on the statement found a violation: twice"
+
+
 def test_a_misprint_is_listed_and_must_fail_as_printed():
     book = ledger()
     book.sweep(n=1)(equal)
