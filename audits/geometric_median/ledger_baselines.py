@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import time
+from fractions import Fraction
 
 import numpy as np
 
 from algorithms.geometric_median import baselines, boosting, schedule
 from algorithms.geometric_median.reference import geometric_median, objective
+from audits.geometric_median import transcribed
+from audits.geometric_median.conventions import NOISE, noise_option
 from audits.geometric_median.ledger_constant_factor import distances_computed
 from audits.geometric_median.ledger_setup import (
     CLUSTER_RADIUS,
@@ -124,6 +127,49 @@ def radius_finder(ledger):
         moved = np.concatenate([points[:-1], other[None]])
         return [baselines.radius_finder_queries(x, radii, gamma) for x in (points, moved)]
 
+    line = {"points": np.arange(60.0)[:, None], "r": 1.0, "R": 64.0, "seed": 1, "beta": 0.5}
+    line |= {"gamma": 0.75, "noise": 0.1}
+    place = {"points": np.zeros((5, 1)), "r": 2.0, "R": 2.0, "seed": 0, "beta": 0.1}
+    place |= {"gamma": 0.6, "noise": 1.0, "epsilon": 1e3}
+    ends = {**line, "points": np.repeat([[-1.0], [1.0]], 30, axis=0), "R": 1.0, "epsilon": 50.0}
+
+    @ledger.identity(
+        "all lines", points=Array(Interval(-1.0, 1.0), ("n", "d")), n=Choice((2, 5, 9)),
+        d=Choice((1, 2)), gamma=Choice((0.55, 0.6, 0.75, 0.95, 1.0)), r=Interval(0.1, 1.5),
+        R=Choice((1.5, 2.0, 7.0)), epsilon=Interval(3.0, 1e4, log=True), seed=Integer(0, 2**32),
+        beta=Interval(1e-6, 0.9, log=True), noise=Interval(0.01, 3.0, log=True), each=12.0,
+        mutant={"each": 6.0}, end_to_end=True, examples=100,
+        extremal=[*({**line, "epsilon": e} for e in (20.0, 50.0, 300.0)), place, ends],
+    )  # fmt: skip
+    def lines(points, gamma, r, R, epsilon, seed, beta, noise, each):
+        """Return the queries at three radii, and the outputs of three runs."""
+        radii, share = [r, 0.5, 1.1], Fraction(gamma).limit_denominator(100)
+        found = baselines.radius_finder(
+            points, 3, min_radius=r, max_radius=R, epsilon=epsilon, failure_prob=beta, gamma=gamma,
+            noise_multiplier=noise, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        printed = transcribed.radius_finder(
+            points, 3, r, R, epsilon, beta, share, np.random.default_rng(seed), noise=noise,
+            each=each,
+        )  # fmt: skip
+        queries = baselines.radius_finder_queries(points, radii, gamma)
+        means = transcribed.radius_finder_queries(points, radii, share)
+        return [*queries, *found], [*means, *printed]
+
+    @ledger.identity("the default arguments", seed=[0, 1, 2], beta=[0.05],
+                     mutant={"beta": 0.1}, end_to_end=True)  # fmt: skip
+    def defaults(seed, beta):
+        """Take epsilon at which the threshold, and not the noise, decides about the radius 1."""
+        points = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(40, 1))
+        options = {"min_radius": 0.5, "max_radius": 2.0, "epsilon": 12.0}
+        found = baselines.radius_finder(points, 2000, **options, rng=np.random.default_rng(seed))
+        printed = transcribed.radius_finder(
+            points, 2000, 0.5, 2.0, 12.0, beta, Fraction(3, 4), np.random.default_rng(seed)
+        )
+        queries = baselines.radius_finder_queries(points, [0.4, 0.8])
+        means = transcribed.radius_finder_queries(points, [0.4, 0.8], Fraction(3, 4))
+        return [*queries, *found], [*means, *printed]
+
     @ledger.falsify("epsilon-DP, from exact distributions", noise=1.0, epsilon=1.0, examples=100,
                     extremal=[*stars, crowd], mutant={"noise": 1 / 8}, tolerance=1e-6,
                     end_to_end=True, **domain)  # fmt: skip
@@ -174,6 +220,61 @@ def gradient_descent(ledger):
         "have noise. A quarter of all noise, that of one step for all 16, is detected.",
         draws=2_000,
     )
+
+    still = {"points": np.zeros((2, 1)), "start": np.zeros(1), "center": np.zeros(1), "seed": 0}
+
+    @ledger.identity(
+        "all lines", points=Array(Interval(-1.0, 1.0), ("n", "d")), n=Choice((1, 2, 5)),
+        d=Choice((1, 2)), center=Array(Interval(-1.0, 1.0), ("d",)), seed=Integer(0, 2**32),
+        start=Array(Interval(-1.0, 1.0), ("d",)), radius=Interval(0.1, 3.0, log=True),
+        rho=Interval(1e-2, 1e6, log=True), step=Interval(0.01, 3.0, log=True),
+        steps=Integer(1, 6), noise=NOISE, at_center=Choice((False, True)),
+        longer=1.0, mutant={"longer": 1.01}, end_to_end=True, examples=100,
+        extremal=[{**still, "radius": 1.0, "rho": 1.0, "step": 1.0, "steps": 3, "noise": 1.0,
+                   "at_center": True}],
+    )  # fmt: skip
+    def lines(points, center, start, radius, rho, step, steps, seed, noise, at_center, longer):
+        """Return the outputs of three runs."""
+        found = baselines.dpgd(
+            points, 3, center=center, radius=radius, rho=rho, step=step, n_steps=steps,
+            start=None if at_center else start, **noise_option(noise),
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        first = center if at_center else start
+        return found, transcribed.dpgd(
+            points, 3, first, center, radius, rho, longer * step, steps,
+            np.random.default_rng(seed), noise=noise or 1.0,
+        )  # fmt: skip
+
+    @ledger.identity("more gradients than are in memory at once", n=[2000], runs=[1200], far=1e6,
+                     mutant={"far": 10.0}, tolerance=1e-5, end_to_end=True)  # fmt: skip
+    def many(n, runs, far):
+        """The gradient of data far to the left is 1, so one step moves by one step size."""
+        points = np.linspace(-far, 1 - far, n)[:, None] * [1.0, 0.0] + [0.0, 1.0]
+        found = baselines.dpgd(
+            points, runs, center=[0.0, 0.0], radius=9.0, rho=0.5, step=0.25, n_steps=1,
+            rng=np.random.default_rng(0),
+        )  # fmt: skip
+        xi = np.random.default_rng(0).normal(0.0, 2 / n * math.sqrt(1.0), size=(runs, 2))
+        return 1 + found, 1 - 0.25 * (np.array([1.0, 0.0]) + xi)
+
+    @ledger.identity(
+        "the steps and step sizes of HSU24 and of Section 5", n=Integer(1, 10**5),
+        d=Integer(1, 1000), rho=Interval(1e-4, 10.0, log=True), rule=Choice(("hsu", "best")),
+        radius=Interval(1e-3, 1e3, log=True), share=256, mutant={"share": 255},
+        multiplier=Interval(0.25, 1.75),
+    )  # fmt: skip
+    def parameters(n, d, rho, rule, radius, share, multiplier):
+        found = baselines.dpgd_parameters(n, d, radius=radius, rho=rho, step_rule=rule)
+        T = max(1, math.floor(n**2 * rho / (share * d)))
+        sizes = {
+            "hsu": 2 * radius * math.sqrt(d / (6 * rho * n**2)),
+            "best": radius * 1 / math.sqrt(T),
+        }
+        step = baselines.dpgd_step(found.n_steps, radius=radius, multiplier=multiplier)
+        values = found.n_steps, found.step, found.sigma, step
+        sigma = 2 / n * math.sqrt(T / (2 * rho))
+        return values, (T, sizes[rule], sigma, multiplier * radius / math.sqrt(T))
 
     @ledger.step("T (2 / n)^2 / (2 s^2) = rho").identity(
         n=Integer(1, 10_000), rho=Interval(1e-4, 10.0, log=True), steps=Integer(1, 10_000)

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.stats import binom
 
 from algorithms.geometric_median import _sgd, boosting, schedule
-from audits.geometric_median.conventions import ANY_DELTA, EPSILON, UNIT
+from audits.geometric_median import transcribed
+from audits.geometric_median.conventions import ANY_DELTA, EPSILON, NOISE, UNIT, noise_option
 from dpaudit import ApproxDP, NeighborPair
 from dpaudit.ledger import statement
 from dpaudit.mutants import Change
@@ -164,39 +165,103 @@ def as_printed(ledger):
         "radius": Interval(0.01, 3.0, log=True), "rho": Interval(1.0, 1e6, log=True),
         "step": Interval(0.1, 10.0, log=True), "end_to_end": True, "examples": 40,
     }  # fmt: skip
+    still = {"center": np.zeros(2), "phases": 3, "seed": 1, "delta": 0.1, "rho": 1e4, "step": 1.0}
+    domain["extremal"] = [  # a start at a data point, and a domain of one point
+        {**still, "points": np.array([[0.0, 0.0], [0.3, 0.4]]), "radius": r} for r in (0.0, 0.7)
+    ]
 
     @ledger.identity("m", mutant={"least": 2.0}, **domain)
     @ledger.identity("the noise", mutant={"decay": 2.0}, **domain)
-    @ledger.identity("the balls", mutant={"ball": "of phase k - 1"}, **domain)
+    @ledger.identity("the balls", mutant={"repaired": True}, **domain)
     @ledger.identity("the steps", mutant={"shrink": 2.0}, **domain)
     @ledger.identity("the average", mutant={"averaged": 1}, **domain)
     def outputs(
         points, center, phases, seed, radius, rho, delta, step,
-        least=3.0, decay=3.0, shrink=4.0, ball="", averaged=0,
+        least=3.0, decay=3.0, shrink=4.0, repaired=False, averaged=0,
     ):  # fmt: skip
-        """Return the outputs of all phases and the final value."""
+        """Return the outputs of all phases and the final value, for two runs."""
         n, d = points.shape
         options = {"center": center, "radius": radius, "rho": rho, "delta": delta, "step": step}
-        run = partial(boosting.stable_dpsgd, points, 1, n_steps=2**phases - 1, **options)
-        found = [run(transcript=t, rng=np.random.default_rng(seed)).ravel() for t in (True, False)]
+        run = partial(boosting.stable_dpsgd, points, 2, n_steps=2**phases - 1, **options)
+        found = [run(transcript=t, rng=np.random.default_rng(seed)) for t in (True, False)]
+        m = transcribed.accesses(n, phases, delta, constant=least)
+        plan = transcribed.phases(m, phases, d, radius, rho, delta, step, repaired=repaired,
+                                  decay=decay, shrink=shrink)  # fmt: skip
         rng = np.random.default_rng(seed)
-        m = least * ((2**phases - 1) / n + math.log(8 / delta))
-        lines, x = [], center
-        for k in range(1, phases + 1):
-            sigma = decay**-k * (2 * m + 1) * step / math.sqrt(rho)
-            reach = 2 * sigma * math.sqrt(d * math.log(4 * phases / delta)) * (decay if ball else 1)
-            iterates = [x]
-            for i in rng.integers(n, size=2 ** (phases - k)):
-                z = iterates[-1]
-                away = np.linalg.norm(z - points[i])
-                gradient = (z - points[i]) / away if away > 0 else 0.0
-                further = z - shrink**-k * step * gradient - x
-                far = np.linalg.norm(further) / (radius if k == 1 else reach)
-                iterates.append(x + further / max(far, 1.0))
-            x = np.mean(iterates[averaged : averaged - 1 or None], axis=0)
-            x = x + rng.normal(0.0, sigma, size=d)
-            lines.append(x)
-        return np.concatenate(found), np.concatenate([*lines, x])
+        _, lines = transcribed.stable_dpsgd(
+            points, np.tile(center, (2, 1)), plan, transcribed.random_rows(n, rng), rng,
+            averaged=averaged,
+        )  # fmt: skip
+        both = [np.moveaxis(found[0], 1, 0).ravel(), found[1].ravel()]
+        return np.concatenate(both), np.concatenate([lines.ravel(), lines[-1].ravel()])
+
+    varied = {key: value for key, value in domain.items() if key != "extremal"}
+    varied |= {"noise": NOISE, "project": Choice(("all", "first", "none"))}
+    varied |= {"ball": Choice(("printed", "repaired")), "share": Interval(0.0, 1.0)}
+
+    @ledger.identity("the averages before the noise, with the options of the implementation",
+                     radii=1.0, mutant={"radii": 0.5}, **varied)  # fmt: skip
+    def averages(
+        points, center, phases, seed, radius, rho, delta, step, noise, project, ball, share, radii
+    ):
+        (n, d), phase = points.shape, 1 + min(int(share * phases), phases - 1)
+        options = {"center": center, "radius": radius, "rho": rho, "delta": delta, "step": step}
+        found = boosting.stable_dpsgd_centers(
+            points, 3, phase=phase, n_steps=2**phases - 1, project=project, ball=ball,
+            **noise_option(noise), **options, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        m = transcribed.accesses(n, phases, delta)
+        plan = transcribed.phases(m, phases, d, radii * radius, rho, delta, step,
+                                  repaired=ball == "repaired")  # fmt: skip
+        rng = np.random.default_rng(seed)
+        means, _ = transcribed.stable_dpsgd(
+            points, np.tile(center, (3, 1)), plan, transcribed.random_rows(n, rng), rng,
+            project=project, noise=noise or 1.0,
+        )  # fmt: skip
+        return found, means[phase - 1]
+
+    close = {  # one run starts so close to a data point that the squares underflow
+        "points": np.array([[0.0, 0.0], [5.0, 4.0]]), "starts": np.array([SMALL, [0.3, 0.4]]),
+        "center": np.zeros(2), "where": np.array([[0.0, 0.9, 0.9, 0.9, 0.9]] * 2), "step": 0.5,
+        "radius": 1.4, "same": "",
+    }  # fmt: skip
+
+    @ledger.identity(
+        "lines 11 to 14 for given indices, two runs in a ball", points=Array(UNIT, ("n", "d")),
+        starts=Array(UNIT, (2, "d")), center=Array(UNIT, ("d",)), d=Choice((1, 2)),
+        n=Choice((1, 3)), where=Array(Interval(0.0, 1.0), (2, 5)), step=Interval(0.05, 2.0),
+        radius=Interval(0.0, 1.5), same=Choice(("", "start", "indices")), longer=1.0,
+        extremal=[close], mutant={"longer": 1.01},
+    )  # fmt: skip
+    def iterates(points, starts, center, where, step, radius, same, longer):
+        rows = np.minimum((where * len(points)).astype(int), len(points) - 1)
+        given = starts[0] if same == "start" else starts, rows[0] if same == "indices" else rows
+        found = boosting.sgd_trajectory(points, *given, step=step, radius=radius, center=center)
+        lines = []
+        for run in range(2):
+            path = [starts[0 if same == "start" else run]]
+            for i in rows[0 if same == "indices" else run]:
+                x = points[i]
+                path.append(transcribed.descend(path[-1], x, longer * step, center, radius))
+            lines.append(path)
+        return found, np.array(lines)
+
+    @ledger.identity("a phase with more indices than are drawn at once", order=["random", "fixed"],
+                     runs=[2**17 + 1], length=8, mutant={"length": 7}, end_to_end=True)  # fmt: skip
+    def long_phase(order, runs, length):
+        """Return the average of phase 1 for data so far away that each step has length 1 / 4."""
+        far = np.array([[FAR], [-FAR], [FAR]])
+        options = {**RUN, "center": [0.0], "n_steps": 15, "phase": 1, "radius": 1e3}
+        random = order == "random"
+        centers = boosting.stable_dpsgd_centers if random else boosting.fixed_order_dpsgd_centers
+        found = centers(far, runs, **options, rng=np.random.default_rng(0))
+        if random:
+            chosen = np.random.default_rng(0).integers(3, size=(8, runs))
+        else:
+            chosen = np.tile(np.arange(8)[:, None] % 3, runs)
+        moves = np.cumsum(np.where(chosen == 1, -0.25, 0.25), axis=0)
+        total = sum(moves[t - 1] for t in range(1, length))  # z_0 = 0
+        return found[:, 0], total / length
 
 
 @statement("gm.rem1")
@@ -218,6 +283,42 @@ def fixed_order(ledger):
         steps = 2**phases - 1
         visits = _sgd.fixed_rows(n, None)(0, steps, 1)[:, 0]
         return int(np.bincount(visits).max()), steps // n if down else -(-steps // n)
+
+    @ledger.identity(
+        "all lines of the fixed order", points=Array(UNIT, ("n", "d")), n=Choice((2, 3, 5)),
+        d=Choice((1, 2)), center=Array(UNIT, ("d",)), phases=Integer(1, 4), seed=Integer(0, 1000),
+        delta=ANY_DELTA, radius=Interval(0.01, 3.0, log=True), rho=Interval(1.0, 1e6, log=True),
+        step=Interval(0.1, 10.0, log=True), noise=NOISE,
+        project=Choice(("all", "first", "none")), ball=Choice(("printed", "repaired")),
+        accesses=Choice(("total", "phase")), shuffled=Choice((False, True)),
+        share=Interval(0.0, 1.0), skipped=0, mutant={"skipped": 1}, end_to_end=True, examples=80,
+    )  # fmt: skip
+    def lines_of_the_fixed_order(
+        points, center, phases, seed, delta, radius, rho, step, noise, project, ball, accesses,
+        shuffled, share, skipped,
+    ):  # fmt: skip
+        """Return the outputs of all phases, the final value, and an average, for two runs."""
+        (n, d), phase = points.shape, 1 + min(int(share * phases), phases - 1)
+        order = list(np.random.default_rng(seed).permutation(n)) if shuffled else list(range(n))
+        options = {"center": center, "radius": radius, "rho": rho, "delta": delta, "step": step}
+        options |= {"n_steps": 2**phases - 1, "project": project, "ball": ball}
+        options |= {"accesses": accesses, **noise_option(noise)}
+        options |= {"order": order if shuffled else None}
+        run = partial(boosting.fixed_order_dpsgd, points, 2, **options)
+        found = [run(transcript=t, rng=np.random.default_rng(seed)) for t in (True, False)]
+        average = boosting.fixed_order_dpsgd_centers(
+            points, 2, phase=phase, **options, rng=np.random.default_rng(seed)
+        )
+        m = transcribed.accesses(n, phases, delta, order="fixed", each_phase=accesses == "phase")
+        plan = transcribed.phases(m, phases, d, radius, rho, delta, step,
+                                  repaired=ball == "repaired")  # fmt: skip
+        rows = transcribed.fixed_rows(order[skipped:] + order[:skipped])
+        means, lines = transcribed.stable_dpsgd(
+            points, np.tile(center, (2, 1)), plan, rows, np.random.default_rng(seed),
+            project=project, noise=noise or 1.0,
+        )  # fmt: skip
+        both = np.concatenate([np.moveaxis(found[0], 1, 0), [found[1], average]])
+        return both, np.concatenate([lines, [lines[-1], means[phase - 1]]])
 
     domain = {
         "points": Array(UNIT, ("n", "d")), "other": Array(UNIT, ("d",)), "row": Integer(0, 1),
@@ -545,6 +646,12 @@ def privacy_of_stable_dpsgd(ledger):
         "single access, .007 of what is needed, is detected.",
     )
 
+    @ledger.identity("rho of the implementation is the largest", epsilon=EPSILON, delta=ANY_DELTA,
+                     weight=4.0, mutant={"weight": 5.0})  # fmt: skip
+    def largest_rho(epsilon, delta, weight):
+        bound = weight * math.log(2 / delta) / epsilon**2 + 2 / epsilon
+        return 1 / schedule.stable_dpsgd_rho(epsilon, delta), bound
+
     @ledger.sharper().sweep("9 rho / 32 for rho, with fixed indices", cases=WORST, noise=1.0,
         mutant={"noise": 0.8})  # fmt: skip
     def together(n, phases, phase, noise):
@@ -619,3 +726,21 @@ def sum_over_phases(ledger):
     @ledger.sweep("partial sums", phases=range(1, 80), decay=3, mutant={"decay": 4})
     def partial_sums(phases, decay):
         return sum(Fraction(decay**2, 16) ** k for k in range(1, phases + 1)) / 2, Fraction(1)
+
+    @ledger.identity(
+        "the sum that the implementation reports", n=Integer(1, 1000), phases=Integer(1, 20),
+        rho=Interval(1e-4, 1e4, log=True), delta=ANY_DELTA, step=Interval(1e-3, 1e3, log=True),
+        accesses=Choice(("random", "total", "phase")), decay=3.0, mutant={"decay": 2.9},
+        examples=60,
+    )  # fmt: skip
+    def reported(n, phases, rho, delta, step, accesses, decay):
+        options = {"radius": 1.0, "rho": rho, "delta": delta, "step": step}
+        options |= {"n_steps": 2**phases - 1}
+        if accesses == "random":
+            found = schedule.stable_dpsgd_schedule(n, 2, **options)
+        else:
+            found = schedule.fixed_order_schedule(n, 2, accesses=accesses, **options)
+        m = transcribed.accesses(n, phases, delta, each_phase=accesses == "phase",
+                                 order="random" if accesses == "random" else "fixed")  # fmt: skip
+        plan = transcribed.phases(m, phases, 2, 1.0, rho, delta, step, decay=decay)
+        return found.total_rho, transcribed.budget(plan, m)

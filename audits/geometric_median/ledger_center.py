@@ -11,11 +11,13 @@ from algorithms.geometric_median import _points
 from algorithms.geometric_median.center import (
     center_weights,
     fast_center,
+    fast_center_centers,
     fast_center_samples,
     fast_center_sigma,
 )
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
-from audits.geometric_median.conventions import ANY_DELTA, EPSILON, UNIT
+from audits.geometric_median import transcribed
+from audits.geometric_median.conventions import ANY_DELTA, EPSILON, NOISE, UNIT, noise_option
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array
@@ -83,8 +85,68 @@ def fast_center_as_printed(ledger):
         printed = []
         for x, row in zip(points, chosen, strict=True):
             f = sum(math.dist(x, points[j]) <= reach * 0.4 for j in row)
-            printed.append(min(max(0.0, (f - 0.5 * 8) / (0.25 * 8)), 1.0))
+            printed.append(transcribed.weight(f, 8))
         return center_weights(points, chosen, 0.4), np.array(printed)
+
+    domain = {
+        "points": Array(UNIT, ("n", "d")), "n": Choice((3, 5, 8)), "d": Choice((1, 2)),
+        "r_hat": Interval(0.1, 1.0), "epsilon": Interval(30.0, 3e4, log=True), "delta": ANY_DELTA,
+        "seed": Integer(0, 2**32), "noise": NOISE, "end_to_end": True,
+        "examples": 40,
+    }  # fmt: skip
+    row = {"seed": 0, "noise": 1.0, "delta": 0.1, "r_hat": 0.25}
+    five = np.array([[0.0], [0.0], [0.5], [0.5], [1.5]])  # distances of exactly 2 r_hat
+    seven = np.repeat([[1.0], [3.0], [5.0], [7.0]], [7, 1, 1, 1], axis=0)  # Z is near .56 n
+    domain["extremal"] = [{**row, "points": five, "epsilon": e} for e in (1e4, 30.0)]
+    domain["extremal"] += [{**row, "points": seven, "epsilon": 1e4, "seed": s} for s in range(5)]
+
+    @ledger.identity("all lines, with the same samples", route="samples",
+                     mutant={"least": 0.57}, **domain)  # fmt: skip
+    @ledger.identity("all lines, with the same binomials", route="counts",
+                     mutant={"constant": 1601.0}, **domain)  # fmt: skip
+    def three_runs(points, r_hat, epsilon, delta, seed, noise, route, least=0.55, constant=1600):
+        """Return the outputs of three runs, and the values before the Gaussian noise.
+
+        If line 9 fails, the second value is a public point.
+        """
+        options = {"radius": r_hat, "epsilon": epsilon, "delta": delta, **noise_option(noise)}
+        public = np.full(points.shape[1], 9.0)
+        found = [
+            fast_center(points, 3, route=route, **options, rng=np.random.default_rng(seed)),
+            fast_center_centers(points, 3, failed_at=public, route=route, **options,
+                                rng=np.random.default_rng(seed)),
+        ]  # fmt: skip
+        printed = {"hits": {"samples": transcribed.sampled, "counts": transcribed.counted}[route]}
+        printed |= {"noise": noise or 1.0, "least": least}
+        given = points, 3, r_hat, epsilon, delta
+        lines = transcribed.fast_center(
+            *given, np.random.default_rng(seed), constant=constant, **printed
+        )
+        before = transcribed.centers(*given, np.random.default_rng(seed), **printed)
+        return found, [lines, [public if center is None else center for center in before]]
+
+    @ledger.identity("more samples than are in memory at once", n=[257], seed=[0, 1], reach=2.0,
+                     mutant={"reach": 1.99}, end_to_end=True)  # fmt: skip
+    def many_points(n, seed, reach):
+        points = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(n, 1))
+        found = fast_center_centers(
+            points, 1, radius=0.5, epsilon=1e3, delta=0.5, failed_at=[9.0], route="samples",
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        rng = np.random.default_rng(seed)
+        return found, transcribed.centers(points, 1, 0.5, 1e3, 0.5, rng, reach=reach)
+
+    @ledger.identity("more runs than are in memory at once", n=[2000], size=[1060], seed=[0, 1],
+                     least=0.55, mutant={"least": 0.57}, end_to_end=True)  # fmt: skip
+    def many_runs(n, size, seed, least):
+        """Return which runs fail and where the others end, for all points in one place: Z = n."""
+        found = fast_center(np.ones((n, 1)), size, radius=1.0, epsilon=0.1, delta=0.5,
+                            rng=np.random.default_rng(seed))  # fmt: skip
+        rng, b = np.random.default_rng(seed), 24 / 0.1 * math.log(24 / 0.5)
+        xi = transcribed.bounded_laplace(24 / 0.1, b, size, rng)
+        rng.binomial(math.ceil(600 * math.log(18 * n / 0.5)), 1.0, size=(n, size))  # all are k
+        outputs = 1 + rng.normal(0.0, transcribed.center_sigma(n, 1.0, 0.1, 0.5), size=size)
+        return found[:, 0], np.where(n + xi - b <= least * n, 0.0, outputs)
 
     # All points are in one place, so Z = n and only the noise is random.
     place, n, delta = np.array([1.0, -2.0, 5.0]), 200, 0.5

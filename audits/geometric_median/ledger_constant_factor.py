@@ -15,8 +15,9 @@ from algorithms.geometric_median.center import fast_center, fast_center_samples
 from algorithms.geometric_median.composed import warm_start, warm_start_parameters
 from algorithms.geometric_median.radius import fast_radius_samples
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
+from audits.geometric_median import transcribed
 from audits.geometric_median.audit_algorithms import CROWD
-from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON
+from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, NOISE, UNIT, noise_option
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -53,6 +54,13 @@ def distances_computed(run):
     ):
         run()
     return sum(seen)
+
+
+HITS = {
+    "samples": {"total_hits": transcribed.sampled, "hits": transcribed.sampled},
+    "counts": {"total_hits": transcribed.counted_together, "hits": transcribed.counted},
+}
+"""How the transcription draws numbers of neighbours, by the route of the implementation."""
 
 
 def started(n, d, epsilon, delta, doublings):
@@ -126,6 +134,43 @@ def warm_start_theorem(ledger):
     limits, the condition on n requires almost nothing. In addition, noise of length n^-1 sqrt(d
     log(24 / delta) log(8 / delta)) is not O(sqrt(d) log(1 / delta) / n).
     """
+
+    @ledger.identity(
+        "the algorithm, for runs with several radii", points=Array(UNIT, ("n", "d")), d=2,
+        n=Choice((4, 6)), r=Interval(0.1, 1.0), epsilon=Interval(20.0, 3e3, log=True),
+        delta=ANY_DELTA, seed=Integer(0, 2**32), noise=NOISE,
+        route=Choice(("samples", "counts")), parts=2, mutant={"parts": 1}, examples=40,
+        end_to_end=True,
+    )  # fmt: skip
+    def algorithm(points, r, epsilon, delta, seed, noise, route, parts):
+        found = warm_start(
+            points, 4, min_radius=r, max_radius=1.5, epsilon=epsilon, delta=delta, route=route,
+            **noise_option(noise), rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        lines = transcribed.warm_start(
+            points, 4, r, 1.5, epsilon, delta, np.random.default_rng(seed), **HITS[route],
+            noise=noise or 1.0, parts=parts,
+        )  # fmt: skip
+        return found, lines
+
+    @ledger.identity(
+        "the least n, and C' at this n and above", d=Integer(1, 10_000), epsilon=EPSILON,
+        delta=ANY_DELTA, doublings=Integer(0, 300), more=Interval(1.0, 100.0, log=True), beyond=0,
+        extremal=[{"d": 1, "epsilon": e, "delta": 0.999, "doublings": 0, "more": 1.0}
+                  for e in (1.0, 1e-3)],
+        mutant={"beyond": 1}, examples=60,
+    )  # fmt: skip
+    def least_users(d, epsilon, delta, doublings, more, beyond):
+        """Return which of n - 1 and n users are enough, and C' for n users and for more users."""
+        radii = max(1, doublings)
+        n = beyond + transcribed.least(
+            lambda n: transcribed.is_enough_for_theorem_3(n, radii, epsilon, delta)
+        )
+        sizes = (n - 1, n, math.ceil(more * n))
+        found = [started(size, d, epsilon, delta, doublings) for size in sizes]
+        factors = [transcribed.c_prime(size, d, epsilon, delta) for size in sizes[1:]]
+        return found, [math.inf, *factors]
+
     search = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": 1.0, "delta": 1e-6}
     ledger.audit(
         partial(warm_start, **search),

@@ -9,7 +9,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom
 
-from algorithms.geometric_median.reference import geometric_median, quantile_radius
+from algorithms.geometric_median.reference import (
+    geometric_median,
+    objective,
+    quantile_radius,
+)
+from audits.geometric_median import transcribed
 from audits.geometric_median.conventions import EPSILON, UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -49,8 +54,65 @@ def objective_and_median(ledger):
         "no point beats the reference solver", median=median_of, mutant={"median": mean_of},
         extremal=[{"points": flat, "z": flat[2]}], **CLOUDS,
     )  # fmt: skip
-    def objective(points, z, median):
+    def least(points, z, median):
         return distances(points, median(points)).mean(), distances(points, z).mean()
+
+    scales = {"scale": Choice((1.0, 1e-150, 1e-165, 1e100)), **CLOUDS}
+
+    @ledger.identity("f at several points", power=1, mutant={"power": 2}, **scales)
+    def values(points, z, scale, power):
+        points, targets = scale * points, scale * np.array([z, 2 * z, points[0]])
+        return objective(points, targets), [
+            transcribed.objective(points, target) ** power for target in targets
+        ]
+
+    @ledger.identity("f for many points", n=[70_000], seed=[0, 1])
+    def many(n, seed):
+        points = np.random.default_rng(seed).normal(size=(n, 2))
+        return objective(points, [0.5, 0.1]), transcribed.objective(points, [0.5, 0.1])
+
+    @ledger.identity(
+        "the bound on the error, also if the solver stops early", before=Integer(1, 3), others=0,
+        floor=1e-9, mutant={"others": 1}, **CLOUDS | {"n": Choice((3, 4, 9))},
+    )  # fmt: skip
+    def certified(points, z, before, others):
+        found = geometric_median(np.vstack([points, points[:1], [z]]), max_iterations=before)
+        data = np.vstack([points, points[:1], [z + others]])
+        values = found.objective, found.subgradient_norm, found.gap
+        return values, transcribed.certificate(data, found.point)
+
+    @ledger.falsify("no point is better by more than this bound", share=1.0, mutant={"share": 0.0},
+                    before=Integer(1, 3), **CLOUDS | {"n": Choice((3, 4, 5))})  # fmt: skip
+    def bounded(points, z, before, share):
+        found = geometric_median(points, max_iterations=before)
+        better = transcribed.objective(points, z)
+        return transcribed.objective(points, found.point) - share * found.gap, better
+
+    @ledger.identity("the solver ends, and says so", wanted=1e-10, mutant={"wanted": 1e-30},
+                     **CLOUDS | {"n": Choice((3, 4, 9, 40))})  # fmt: skip
+    def ends(points, z, wanted):
+        data = np.vstack([points, [z]])
+        found, early = geometric_median(data), geometric_median(data, max_iterations=1)
+        reached = early.gap <= 1e-10 * early.objective
+        return [found.converged, found.gap <= wanted * found.objective, early.converged], [
+            True, True, reached
+        ]  # fmt: skip
+
+    @ledger.identity(
+        "points on a line: the middle of the middle two", places=Array(Interval(-9, 9), ("n",)),
+        n=Integer(1, 8), axis=Choice(((1.0,), (3.0, 4.0), (2.0, 0.0, -1.0))), shift=0,
+        mutant={"shift": 1}, tolerance=0.0,
+    )  # fmt: skip
+    def line(places, axis, shift):
+        places = np.round(places)
+        found = geometric_median(np.outer(places, axis) + 7.0).point
+        return found, (transcribed.middle(places) + shift) * np.array(axis) + 7.0
+
+    @ledger.identity("a data point with more than half of the points is returned exactly", copies=1,
+                     tolerance=0.0, mutant={"copies": -4}, **CLOUDS)  # fmt: skip
+    def majority(points, z, copies):
+        found = geometric_median(np.vstack([points, np.tile(z, (max(len(points) + copies, 1), 1))]))
+        return found.point, z
 
     @ledger.edge("x_star is any minimiser").sweep(
         "two points on a line", gap=1.0, lhs="distance between two minimisers", rhs="0 if unique"
@@ -70,16 +132,35 @@ def quantile_radii(ledger):
     the condition. For tau = 0, this least r is 0. For tau > 0, this least r is the distance of rank
     ceil(tau n). If several points x_star exist, every x_star has its own quantile radius.
     """
+    small = {"points": np.array([[1e-165], [1.0]]), "z": np.zeros(1), "tau": 0.5}
 
     @ledger.identity(
-        "the reference implementation", rounded=math.ceil, mutant={"rounded": math.floor},
-        tau=Choice((0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0)), **CLOUDS,
+        "the reference implementation", rounded=math.ceil, extremal=[small],
+        mutant={"rounded": math.floor}, **CLOUDS,
+        tau=Choice((0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0)),
     )  # fmt: skip
     def radius(points, z, tau, rounded):
-        lengths = [math.dist(point, z) for point in points]  # no square underflows
-        need = rounded(Fraction(tau).limit_denominator(1000) * len(points))
-        least = min(r for r in [0.0, *lengths] if sum(x <= r for x in lengths) >= need)
-        return quantile_radius(points, tau, z), least
+        share = Fraction(tau).limit_denominator(1000)
+        return quantile_radius(points, tau, z), transcribed.quantile_radius(
+            points, share, z, rounded
+        )
+
+    @ledger.identity("all hundredths, about the median", n=[1, 7, 51, 101], percent=range(101),
+                     rounded=math.ceil, mutant={"rounded": math.floor})  # fmt: skip
+    def hundredths(n, percent, rounded):
+        """Take distances that are different. A product of floats may exceed a whole number."""
+        points = np.append(np.arange(1.0, n), 0.0)[:, None] ** 2
+        z = [transcribed.middle(points[:, 0])]
+        return quantile_radius(points, percent / 100), transcribed.quantile_radius(
+            points, Fraction(percent, 100), z, rounded
+        )
+
+    @ledger.identity("all hundredths, of many points", percent=range(101), n=[100, 20_000],
+                     start=0.5, mutant={"start": 0.0})  # fmt: skip
+    def many(n, percent, start):
+        """Take the distances .5, 1.5, 2.5, ..."""
+        points, rank = np.arange(n)[:, None] + 0.5, percent * n // 100
+        return quantile_radius(points, percent / 100, [0.0]), rank - start if percent else 0.0
 
 
 @statement("gm.intro.rindep", expected="refuted")

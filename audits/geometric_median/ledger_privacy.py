@@ -11,7 +11,8 @@ from scipy.special import ndtr
 
 from algorithms.common import noise
 from algorithms.common.sparse_vector import first_above_threshold
-from audits.geometric_median.conventions import DELTA, EPSILON
+from audits.geometric_median import transcribed
+from audits.geometric_median.conventions import DELTA, EPSILON, UNIT
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
 from dpaudit.errors import PairError
 from dpaudit.ledger import statement
@@ -190,6 +191,20 @@ def bounded_laplace_noise(ledger):
         edges = sorted({-tau, shift - tau, 0.0, shift, tau, shift + tau})
         return hockey_stick_density(*sides, epsilon, breakpoints=edges), delta
 
+    @ledger.identity(
+        "the drawn values", values=Array(UNIT, ("k",)), k=Choice((1, 3)), delta=DELTA,
+        epsilon=EPSILON, sensitivity=Interval(0.1, 9.0), multiplier=Interval(0.1, 3.0),
+        seed=Integer(0, 2**32), inside=4.0, mutant={"inside": 2.0}, examples=60,
+    )  # fmt: skip
+    def drawn(values, epsilon, delta, sensitivity, multiplier, seed, inside):
+        found = noise.bounded_laplace_mechanism(
+            values, 5, sensitivity=sensitivity, epsilon=epsilon, delta=delta,
+            noise_multiplier=multiplier, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        scale = multiplier * sensitivity / epsilon
+        tau, rng = scale * math.log(inside / delta), np.random.default_rng(seed)
+        return found, values + transcribed.bounded_laplace(scale, tau, (5, len(values)), rng)
+
     mechanism = partial(noise.bounded_laplace_mechanism, sensitivity=1.0, epsilon=1.0, delta=0.1)
     ledger.audit(
         mechanism, ApproxDP(1.0, 0.1, L1), NeighborPair(0.0, 1.0, relation=L1), draws=3_000,
@@ -278,14 +293,11 @@ def above_threshold(ledger):
     def answers(queries, tau, sensitivity, epsilon, seed, first, each):
         options = {"threshold": tau, "epsilon": epsilon, "sensitivity": sensitivity}
         ran = first_above_threshold(queries, 9, **options, rng=np.random.default_rng(seed))
-        rng = np.random.default_rng(seed)
-        levels = tau + rng.laplace(0, first * sensitivity / epsilon, 9)
-        added = rng.laplace(0, each * sensitivity / epsilon, (9, len(queries)))
-        lines = np.full(added.shape, 9.0)  # the value of queries that are not asked
-        for run, t in np.ndindex(lines.shape):
-            if (lines[run, :t] == 0).all():
-                lines[run, t] = queries[t] + added[run, t] >= levels[run]
-        return np.nan_to_num(ran, nan=9.0), lines
+        lines = transcribed.above_threshold(
+            queries, tau, sensitivity, epsilon, 9, np.random.default_rng(seed), first=first,
+            each=each,
+        )  # fmt: skip
+        return np.nan_to_num(ran, nan=9.0), np.nan_to_num(lines, nan=9.0)
 
 
 @statement("gm.lemma2")

@@ -14,9 +14,10 @@ from algorithms.geometric_median.composed import (
     private_geometric_median_parameters,
 )
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
+from audits.geometric_median import transcribed
 from audits.geometric_median.audit_algorithms import groups, moved
-from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, UNIT
-from audits.geometric_median.ledger_constant_factor import warm_start_distances
+from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, NOISE, UNIT, noise_option
+from audits.geometric_median.ledger_constant_factor import HITS, warm_start_distances
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -157,6 +158,86 @@ def approximation(ledger):
         inner = math.exp(constant**-0.4)
         delta = lambertw(inner).real / inner
         return 20, constant * abs(math.log(math.log(1 / delta) / delta)) ** 2.5
+
+    @ledger.part("the lines of the algorithm").identity(
+        "for runs with several radii", points=Array(UNIT, ("n", 2)), n=Choice((4, 6)),
+        r=Interval(0.1, 1.0), epsilon=Interval(40.0, 4e3, log=True), delta=ANY_DELTA,
+        seed=Integer(0, 2**32), noise=NOISE, phases=Integer(1, 3),
+        step=Interval(0.1, 1.0), radius=Interval(0.1, 3.0), order=Choice(("random", "fixed")),
+        accesses=Choice(("total", "phase")), project=Choice(("all", "first", "none")),
+        ball=Choice(("printed", "repaired")), route=Choice(("samples", "counts")), parts=2,
+        mutant={"parts": 1}, examples=60, end_to_end=True,
+    )  # fmt: skip
+    def algorithm(
+        points, r, epsilon, delta, seed, noise, phases, step, radius, order, accesses, project,
+        ball, route, parts,
+    ):  # fmt: skip
+        """Theorem 3 has half of the budget, and Algorithm 4 has the rho and delta of the proof."""
+        found = private_geometric_median(
+            points, 4, min_radius=r, max_radius=1.5, epsilon=epsilon, delta=delta,
+            n_steps=2**phases - 1, step_factor=step, radius_factor=radius, order=order,
+            accesses=accesses, project=project, ball=ball, **noise_option(noise), route=route,
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        rng, (n, d) = np.random.default_rng(seed), points.shape
+        started = transcribed.warm_start(
+            points,
+            4,
+            r,
+            1.5,
+            epsilon / parts,
+            delta / parts,
+            rng,
+            **HITS[route],
+            noise=noise or 1.0,
+        )
+        lines = np.zeros((4, d))
+        for r_hat in sorted(set(started[:, -1])):
+            runs = np.flatnonzero(started[:, -1] == r_hat)
+            plan = transcribed.boosting(
+                n, d, phases, radius * r_hat, epsilon, delta, step * r_hat, order=order,
+                each_phase=accesses == "phase", repaired=ball == "repaired",
+            )  # fmt: skip
+            rows = transcribed.random_rows(n, rng)
+            if order == "fixed":
+                rows = transcribed.fixed_rows(range(n))
+            lines[runs] = transcribed.stable_dpsgd(
+                points,
+                started[runs, :-1],
+                plan,
+                rows,
+                rng,
+                project=project,
+                noise=noise or 1.0,
+            )[1, -1]
+        return found, lines
+
+    @ledger.part("the parameters of the repaired proof").identity(
+        "T, the step, the radius and the error", larger=Interval(1.0, 100.0, log=True), alone=40,
+        mutant={"alone": 39}, extremal=[{**EASIEST, "delta": 0.5, "larger": 1.0}], examples=60,
+        **PARAMETERS,
+    )  # fmt: skip
+    def chosen(d, alpha, epsilon, delta, larger, alone):
+        """Return the least T for which the error of the best step is alpha r_hat / 40."""
+        n = math.ceil(larger * users(d, alpha, epsilon, delta, 4.0, constant=10_000))
+        found = parameters(n, d, alpha, epsilon, delta, 4.0)
+        printed = (0.0,) * 4
+        radius = transcribed.c_prime(n, d, epsilon / 2, delta / 2)
+        for K in range(1, 64):
+            if n > 2**K - 1:
+                continue
+            plan = transcribed.boosting(n, d, K, radius, epsilon, delta, 1.0, repaired=True)
+            A, B, C = transcribed.lemma_14(plan, d, radius, delta / 2)
+            error = 2 * math.sqrt(A * B) + C  # the least A / eta + B eta + C
+            if error <= alpha / alone:
+                printed = (2**K - 1, math.sqrt(A / B), radius, error)
+                break
+        if not transcribed.is_enough_for_theorem_3(n, 4, epsilon / 2, delta / 2):
+            printed = (0.0,) * 4
+        if found is None:
+            return (0.0,) * 4, printed
+        values = found.n_steps, found.step_factor, found.radius_factor, found.error_factor
+        return values, printed
 
     options = {"min_radius": 0.1, "max_radius": 1.0, "n_steps": 7, "step_factor": 1e-4}
     ledger.part("privacy").audit(
@@ -423,12 +504,13 @@ def running_time(ledger):
     n. The bound vanishes if R is near r. Rounding T up to 2^K - 1 at most doubles T.
     """
     most = {**EASIEST, "delta": 0.5, "doublings": 2.0, "power": 3.0}
+    fine = {**EASIEST, "alpha": 1e-14, "delta": 0.5, "doublings": 2.0, "power": 1.0}
+    domain = {**PARAMETERS, "alpha": Interval(1e-14, 1.0, log=True), "power": Interval(1.0, 3.0)}
+    domain |= {"doublings": DOUBLINGS, "extremal": [most, fine], "logs": True, "steps": True}
 
-    @ledger.falsify(
-        "n up to (d / (alpha delta epsilon))^3", power=Interval(1.0, 3.0), extremal=[most],
-        doublings=DOUBLINGS, logs=True, mutant={"logs": False}, **PARAMETERS,
-    )  # fmt: skip
-    def polynomial(power, logs, **case):
+    @ledger.falsify("n up to (d / (alpha delta epsilon))^3", mutant={"logs": False}, **domain)
+    @ledger.falsify("the second term, for small alpha", mutant={"steps": False}, **domain)
+    def polynomial(power, logs, steps, **case):
         """Compare distances with 3 * 10^4 times the first term plus 10^8 times the second term."""
         d, alpha, doublings = case["d"], case["alpha"], case["doublings"]
         inner = d / (alpha * case["delta"] * case["epsilon"])
@@ -438,7 +520,7 @@ def running_time(ledger):
         first = n * ratio * (max(math.log(inner * ratio), 1.0) if logs else 1.0)
         time = warm_start_distances(n, case["delta"] / 4, doublings)
         time += 2.0 ** smallest_phases(n, alpha, case["delta"])
-        return time, 3e4 * first + 1e8 * level / alpha**2
+        return time, 3e4 * first + steps * 1e8 * level / alpha**2
 
     words = {"lhs": "distances computed by the warm start", "rhs": "10^4 times the printed bound"}
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import binom, chi2
 
 from algorithms.geometric_median import schedule
+from audits.geometric_median import transcribed
 from audits.geometric_median.conventions import ANY_DELTA, UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -223,6 +224,23 @@ def total_error(ledger):
         given = {"rho": rho, "delta": delta, "step": step, "n_steps": steps, "ball": "repaired"}
         plan = schedule.stable_dpsgd_schedule(n, d, radius=1.0, **given)
         return plan.error_bound, total(steps, level, rho, step, True, steps / n, d, power)
+
+    some = {**RUNS, "n": Integer(1, 10_000), "d": DIMENSIONS}
+    some |= {"r_hat": Interval(1e-3, 1e3, log=True)}
+    some |= {"phases": Integer(1, 20), "step": Interval(1e-6, 1e3, log=True), "before": 1}
+    some |= {"rho": Interval(1e-4, 1e4, log=True), "mutant": {"before": 0}, "examples": 60}
+
+    @repair.identity("the bound and the best step of the implementation", **some)
+    def best_step(n, phases, d, r_hat, rho, delta, step, before):
+        """Return the bound, the step at which it is least, and multiples of this step."""
+        options = {"radius": r_hat, "rho": rho, "delta": delta, "step": step, "ball": "repaired"}
+        run = schedule.stable_dpsgd_schedule(n, d, n_steps=2**phases - 1, **options)
+        steps = schedule.bound_step(run), schedule.tuned_step(run, multiplier=3.0)
+        m = transcribed.accesses(n, phases, delta)
+        plan = transcribed.phases(m, phases, d, r_hat, rho, delta, step, repaired=True)
+        inverse, linear, constant = transcribed.lemma_14(plan, d, r_hat, delta, before)
+        best = step * math.sqrt(inverse / linear)
+        return [run.error_bound, *steps], [inverse + linear + constant, best, 3 * best]
 
     words = "A user who chooses eta by it, as in the proof of Theorem 4, stops far from the median."
     words += " With the printed balls Theorem 4 fails too often, for small alpha, delta and n."

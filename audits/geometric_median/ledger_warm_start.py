@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from scipy.special import betaln
 from scipy.stats import binom
 
+from algorithms.geometric_median import _pairs, _points
 from algorithms.geometric_median.radius import (
     fast_radius,
     fast_radius_samples,
     radius_grid,
     radius_query,
 )
+from audits.geometric_median import transcribed
 from audits.geometric_median.audit_algorithms import groups, moved
-from audits.geometric_median.conventions import ANY_DELTA, RADII, UNIT
+from audits.geometric_median.conventions import ANY_DELTA, NOISE, RADII, UNIT, noise_option
 from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import statement
@@ -59,6 +61,85 @@ def distribution_of_radius(points, radii, k, epsilon, threshold=6.0, query=12.0)
     return np.array([*found, float(WEIGHTS @ running)])
 
 
+LATTICE = np.indices((20, 15)).reshape(2, -1).T.astype(float)
+CLOUDS = {
+    "integers in the plane": (LATTICE, [1.0, math.sqrt(2), 5.0, 10.0, 25.0]),
+    "two lattices, far from each other": (
+        np.concatenate([LATTICE[:150], LATTICE[:90] + 2.0**20]),
+        [1.0, 5.0, 2.0**21],
+    ),
+    "lattices that single precision does not separate": (
+        np.concatenate([LATTICE[:150] + 2.0**16, LATTICE[:90] - 2.0**18]),
+        [1.0, 2.0, 5.0, 2.0**17],
+    ),
+    "lattices that products do not separate": (
+        np.concatenate([LATTICE[:150] / 8 + 2.0**40, LATTICE[:90] / 8 - 2.0**42, LATTICE[:9]]),
+        [0.125, 0.25, 0.625, 2.0**43],
+    ),
+    "a line": (np.arange(300.0)[:, None], [1.0, 7.0, 150.0, 299.0, 1000.0]),
+    "one place": (np.ones((260, 3)), [1e-9, 1.0]),
+    "beyond the range of single precision": (LATTICE[:260] * 2.0**300, [2.0**300, 5 * 2.0**300]),
+}
+"""Points, and radii at which distances end."""
+CLOUDS["a wide range of distances"] = (
+    LATTICE[:260] * 2.0**50,
+    [1.0, 2.0**50 * math.sqrt(2), 5 * 2.0**50],
+)
+
+
+def groups_far_apart():
+    """Return three groups of whole blocks (of 96 points in R^50) at 0, 10 and 20."""
+    points = np.random.default_rng(0).integers(2, size=(480, 50)) / 16
+    points[:, 0] += np.repeat([0.0, -10.0, 20.0], [192, 192, 96])
+    return points, [2.0, 3.0, 5.0, 10.5]
+
+
+def almost_the_radius():
+    """Return points in one place, and points whose distance from it is almost 1."""
+    angles, lengths = np.arange(52), 1 + 1e-10 * (np.arange(52) - 25.5)
+    around = lengths[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.concatenate([np.zeros((248, 2)), around]), [0.5, 1.0]
+
+
+def rounded_sum():
+    """Return two groups of one block each.
+
+    The distances from the centre add up to the radius. The distance of the groups is larger by a
+    rounding error.
+    """
+    rng = np.random.default_rng(0)
+    while True:
+        x, y = rng.normal(size=(2, 2))
+        middle = (x + y) / 2
+        radius = np.linalg.norm(x - middle) + np.linalg.norm(y - middle)
+        if radius < min(math.dist(x, y), np.linalg.norm(x - y)):
+            return np.repeat([x, y], 248, axis=0), [radius]
+
+
+CLOUDS["three groups far apart"] = groups_far_apart()
+CLOUDS["distances of almost the radius"] = almost_the_radius()
+CLOUDS["distances that round to the radius"] = rounded_sum()
+
+
+def binary_cube(d, n=300):
+    """Return points with coordinates 0 and 1, whose squared distances are whole numbers."""
+    points = np.random.default_rng(d).integers(2, size=(n, d)).astype(float)
+    return points, [1.0, math.sqrt(d // 3), math.sqrt(d // 2), math.sqrt(d // 2 + 3), float(d)]
+
+
+CLOUDS |= {f"corners of a cube in R^{d}": binary_cube(d) for d in (12, 50, 200)}
+CLOUDS["corners of a cube in R^2000"] = binary_cube(2000, 60)
+
+
+@cache
+def distances_in(cloud):
+    points = CLOUDS[cloud][0].tolist()
+    found = np.zeros((len(points), len(points)))
+    for i, x in enumerate(points):
+        found[i, :i] = found[:i, i] = [math.dist(x, y) for y in points[:i]]
+    return found
+
+
 @statement("gm.alg2")
 def fast_radius_as_printed(ledger):
     """FastRadius tries r_t = r 2^(t-1), t = 1, ..., T = ceil(log2(R/r)). Query q_t is the average
@@ -82,6 +163,68 @@ def fast_radius_as_printed(ledger):
         t = radius_grid(1.0, ratio).size
         k = whole(3 * math.log(4 * math.ceil(math.log2(ratio)) / delta))
         return (t, fast_radius_samples(t, delta)), (math.ceil(math.log2(ratio)), k)
+
+    domain = {
+        "points": Array(UNIT, ("n", "d")), "n": Choice((2, 4, 5)), "d": Choice((1, 2)),
+        "r": Interval(0.02, 1.4, log=True), "epsilon": Interval(3.0, 1e3, log=True), "R": 1.5,
+        "delta": ANY_DELTA, "seed": Integer(0, 2**32), "noise": NOISE,
+        "end_to_end": True, "examples": 60,
+        "extremal": [
+            {"points": np.arange(3.0)[:, None] / 2, "r": r, "epsilon": 100.0, "delta": 0.1,
+             "seed": 1, "noise": 1.0} for r in (0.5, 0.25, 1.5)
+        ],
+    }  # fmt: skip
+
+    @ledger.identity("all lines, with the same samples", route="samples",
+                     mutant={"share": 0.7}, **domain)  # fmt: skip
+    @ledger.identity("all lines, with the same binomials", route="counts",
+                     mutant={"each": 6.0}, **domain)  # fmt: skip
+    def three_runs(points, r, R, epsilon, delta, seed, noise, route, share=0.775, each=12.0):
+        found = fast_radius(
+            points, 3, min_radius=r, max_radius=R, epsilon=epsilon, delta=delta, route=route,
+            **noise_option(noise), rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        hits = {"samples": transcribed.sampled, "counts": transcribed.counted_together}[route]
+        lines = transcribed.fast_radius(
+            points, 3, r, R, epsilon, delta, np.random.default_rng(seed), hits=hits,
+            noise=noise or 1.0, share=share, each=each,
+        )  # fmt: skip
+        return found, lines
+
+    @ledger.identity(
+        "lines 7 to 11 for given samples", points=Array(UNIT, ("n", 2)), n=Integer(2, 9),
+        table=Array(Interval(0.0, 1.0), ("n", 7)), radius=Interval(0.1, 2.0), more=0,
+        mutant={"more": 1},
+    )  # fmt: skip
+    def query(points, table, radius, more):
+        n, k = len(points), table.shape[1]
+        samples = np.minimum((table * n).astype(int), n - 1)
+        lines = [
+            n / k * sum(math.dist(points[i], points[j]) <= radius for j in samples[i])
+            for i in range(n)
+        ]
+        return radius_query(points, samples, radius), sum(lines) / n + more
+
+    @ledger.identity("exact numbers of neighbours, if n is small", cloud=list(CLOUDS),
+                     blocks=False, less=0.0, mutant={"less": 1e-9})  # fmt: skip
+    @ledger.identity("exact numbers of neighbours, as for large n", cloud=list(CLOUDS),
+                     blocks=True, less=0.0, mutant={"less": 1e-9})  # fmt: skip
+    def neighbours(cloud, blocks, less):
+        """Count by matrix products or directly, and by all distances, also at equality."""
+        points, radii = CLOUDS[cloud]
+        printed = [(distances_in(cloud) <= radius * (1 - less)).sum(axis=1) for radius in radii]
+        if blocks:
+            return _pairs._Blocks(points, np.array(radii)).counts(), np.transpose(printed)
+        return _points.neighbour_counts(points, np.array(radii)), np.transpose(printed)
+
+    @ledger.identity("2100 integers on a line", last=2100, mutant={"last": 2099},
+                     radii=[[1.0, 300.0, 1500.0]])  # fmt: skip
+    def long_line(last, radii):
+        """Count the neighbours of i below, min(i, radius), and above."""
+        points = np.random.default_rng(0).permutation(np.arange(2100.0))
+        below, above = np.minimum.outer(points, radii), np.minimum.outer(last - 1 - points, radii)
+        found = _pairs._Blocks(points[:, None], np.array(radii)).counts()
+        return found, below + 1 + above
 
     points = np.array([[0.0], [0.2], [0.5], [1.0]])
     search = {"min_radius": 0.15, "max_radius": 1.0, "delta": 0.5}
