@@ -246,8 +246,9 @@ def gradient_descent(ledger):
             np.random.default_rng(seed), noise=noise or 1.0,
         )  # fmt: skip
 
-    @ledger.identity("more gradients than are in memory at once", n=[2000], runs=[1200], far=1e6,
-                     mutant={"far": 10.0}, tolerance=1e-5, end_to_end=True)  # fmt: skip
+    @ledger.identity("more gradients than are in memory at once", far=1e6, end_to_end=True,
+                     cases=[{"n": 2000, "runs": 1200}, {"n": 2, "runs": 2**20 + 1}],
+                     mutant={"far": 10.0}, tolerance=1e-5)  # fmt: skip
     def many(n, runs, far):
         """The gradient of data far to the left is 1, so one step moves by one step size."""
         points = np.linspace(-far, 1 - far, n)[:, None] * [1.0, 0.0] + [0.0, 1.0]
@@ -256,7 +257,7 @@ def gradient_descent(ledger):
             rng=np.random.default_rng(0),
         )  # fmt: skip
         xi = np.random.default_rng(0).normal(0.0, 2 / n * math.sqrt(1.0), size=(runs, 2))
-        return 1 + found, 1 - 0.25 * (np.array([1.0, 0.0]) + xi)
+        return 9 + found, 9 - 0.25 * (np.array([1.0, 0.0]) + xi)
 
     @ledger.identity(
         "the steps and step sizes of HSU24 and of Section 5", n=Integer(1, 10**5),

@@ -125,6 +125,15 @@ def fast_center_as_printed(ledger):
         before = transcribed.centers(*given, np.random.default_rng(seed), **printed)
         return found, [lines, [public if center is None else center for center in before]]
 
+    @ledger.identity("more given samples than are in memory at once", n=[257], k=[4096], reach=2.0,
+                     mutant={"reach": 1.9})  # fmt: skip
+    def many_given(n, k, reach):
+        points = np.random.default_rng(0).uniform(-1.0, 1.0, size=(n, 1))
+        table = np.random.default_rng(1).integers(n, size=(n, k))
+        near = transcribed.near(points, reach * 0.4)
+        printed = [transcribed.weight(near[i, table[i]].sum(), k) for i in range(n)]
+        return center_weights(points, table, 0.4), np.array(printed)
+
     @ledger.identity("more samples than are in memory at once", n=[257], seed=[0, 1], reach=2.0,
                      mutant={"reach": 1.99}, end_to_end=True)  # fmt: skip
     def many_points(n, seed, reach):

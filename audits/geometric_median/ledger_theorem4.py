@@ -214,8 +214,8 @@ def approximation(ledger):
 
     @ledger.part("the parameters of the repaired proof").identity(
         "T, the step, the radius and the error", larger=Interval(1.0, 100.0, log=True), alone=40,
-        mutant={"alone": 39}, extremal=[{**EASIEST, "delta": 0.5, "larger": 1.0}], examples=60,
-        **PARAMETERS,
+        mutant={"alone": 39}, examples=60, **PARAMETERS,
+        extremal=[{**EASIEST, "alpha": a, "delta": 0.5, "larger": 3.0} for a in (1.0, 5e-6)],
     )  # fmt: skip
     def chosen(d, alpha, epsilon, delta, larger, alone):
         """Return the least T for which the error of the best step is alpha r_hat / 40."""

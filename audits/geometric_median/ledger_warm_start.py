@@ -78,6 +78,7 @@ CLOUDS = {
     ),
     "a line": (np.arange(300.0)[:, None], [1.0, 7.0, 150.0, 299.0, 1000.0]),
     "one place": (np.ones((260, 3)), [1e-9, 1.0]),
+    "one point": (np.ones((1, 2)), [1e-9, 1.0]),
     "beyond the range of single precision": (LATTICE[:260] * 2.0**300, [2.0**300, 5 * 2.0**300]),
 }
 """Points, and radii at which distances end."""
@@ -91,7 +92,7 @@ def groups_far_apart():
     """Return three groups of whole blocks (of 96 points in R^50) at 0, 10 and 20."""
     points = np.random.default_rng(0).integers(2, size=(480, 50)) / 16
     points[:, 0] += np.repeat([0.0, -10.0, 20.0], [192, 192, 96])
-    return points, [2.0, 3.0, 5.0, 10.5]
+    return points, [2.0, 3.0, 5.0]
 
 
 def almost_the_radius():
@@ -111,8 +112,9 @@ def rounded_sum():
     while True:
         x, y = rng.normal(size=(2, 2))
         middle = (x + y) / 2
-        radius = np.linalg.norm(x - middle) + np.linalg.norm(y - middle)
-        if radius < min(math.dist(x, y), np.linalg.norm(x - y)):
+        first, second = sorted([np.linalg.norm(x - middle), np.linalg.norm(y - middle)])
+        radius = first + second
+        if radius - first >= second and radius < min(math.dist(x, y), np.linalg.norm(x - y)):
             return np.repeat([x, y], 248, axis=0), [radius]
 
 

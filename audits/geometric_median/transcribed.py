@@ -24,10 +24,10 @@ def objective(points, z):
 def certificate(points, z):
     """Return f(z), the norm of the smallest subgradient of f at z, and a bound on f(z) - f(x_star).
 
-    A point at z adds any vector of norm at most 1 / n to the gradient of the others. f is convex,
-    so f(z) - f(x_star) is at most this norm times norm(z - x_star). The median lies in the convex
-    hull of the data, and f(x_star) <= f(z). So the distance is at most the distance of the farthest
-    point, and at most f(z) + f(x_star) <= 2 f(z).
+    A point at z adds any vector of norm at most 1 / n to the gradient of the others. The function f
+    is convex. So f(z) - f(x_star) is at most this norm times norm(z - x_star). The median lies in
+    the convex hull of the data, and f(x_star) <= f(z). So the distance is at most the distance of
+    the farthest point, and at most f(z) + f(x_star) <= 2 f(z).
     """
     n, here, gradient = len(points), 0, np.zeros(len(z))
     for x in points:
