@@ -441,7 +441,7 @@ def noise_of_a_sum(ledger):
                                                      **run)  # fmt: skip
     def printed(t, T, d, rho, two):
         sigma = transcribed.corollary_4_4_sigma(T, 1, d, 1.0, rho)
-        return len(transcribed.node(t)) * d * sigma**2, two * np.log(t) * d * sigma**2
+        return t.bit_count() * d * sigma**2, two * np.log(t) * d * sigma**2
 
     @ledger.identity("card Node(t) d sigma^2, from the noises themselves", n=[16], nodes=1,
                      tolerance=1e-9, mutant={"nodes": 2})  # fmt: skip

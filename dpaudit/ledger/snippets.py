@@ -14,6 +14,7 @@ import builtins
 import functools
 import inspect
 import math
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -109,9 +110,16 @@ class _Program:
         tree = ast.parse(source).body[0]
         if not isinstance(tree, ast.FunctionDef):
             raise _NotAlone
+        text = _bare(source, tree)
         for name, value in _needs(function, tree).items():
-            self._need(name, value)
-        self.definitions.append(_bare(source, tree))
+            if isinstance(value, ModuleType) and not _is_foreign(value.__name__):
+                # A function of a module beside the row is copied into the program.
+                for attribute in sorted(_attributes(name, tree)):
+                    self._need(attribute, getattr(value, attribute))
+                text = re.sub(rf"\b{name}\.(?=\w)", "", text)
+            else:
+                self._need(name, value)
+        self.definitions.append(text)
         return function.__name__, bound
 
     def literal(self, value: Any) -> str:
@@ -128,8 +136,6 @@ class _Program:
 
     def _need(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType):
-            if not _is_foreign(value.__name__):
-                raise _NotAlone
             self._modules[name] = value.__name__
         elif isinstance(value, FunctionType) and not _is_foreign(value.__module__):
             if value.__module__.partition(".")[0] in ("dpaudit", "algorithms"):
@@ -150,6 +156,7 @@ def _home(name: str, value: Any) -> str:
     """Return the public module from which a name can be imported."""
     candidates = ["math", "fractions", "itertools", "functools", "statistics", "mpmath"]
     candidates += ["numpy", "scipy.stats", "scipy.special", "scipy.optimize", "scipy.integrate"]
+    candidates += ["scipy.linalg"]
     for module in candidates:
         if module in sys.modules and getattr(sys.modules[module], name, None) is value:
             return module
@@ -186,6 +193,12 @@ def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
         elif not hasattr(builtins, name):
             raise _NotAlone
     return found
+
+
+def _attributes(module: str, tree: ast.FunctionDef) -> set[str]:
+    """Return the names that a function reads from a module."""
+    reads = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return {r.attr for r in reads if isinstance(r.value, ast.Name) and r.value.id == module}
 
 
 def _is_stored(node: ast.Name) -> bool:
