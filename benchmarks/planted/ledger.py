@@ -52,9 +52,9 @@ MUTANTS = (
     ),
     Mutant(
         "ledger/rows.py",
-        "a statement tested end to end depends on its premises",
-        "for id in () if row.stands_alone else row.stated.premises:",
-        "for id in row.stated.premises:",
+        "the premises of a premise do not matter",
+        "for deeper in of(premise):",
+        "for deeper in ():",
         LEDGER,
     ),
     Mutant(
