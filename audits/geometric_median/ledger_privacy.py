@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from algorithms.common import noise
 from algorithms.common.sparse_vector import first_above_threshold
 from audits.geometric_median import transcribed
-from audits.geometric_median.conventions import DELTA, EPSILON, UNIT
+from audits.geometric_median.conventions import DELTA, EPSILON, NOISE, UNIT, noise_option
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
 from dpaudit.errors import PairError
 from dpaudit.ledger import statement
@@ -192,16 +192,26 @@ def bounded_laplace_noise(ledger):
         return hockey_stick_density(*sides, epsilon, breakpoints=edges), delta
 
     @ledger.identity(
+        "the exact delta for any bound: the mass outside of the other support",
+        epsilon=Interval(0.01, 10.0, log=True), bound=Interval(0.01, 10.0, log=True), moved=1.0,
+        mutant={"moved": 0.9}, extremal=[{"epsilon": e, "bound": 1.0} for e in (1.0, 1.9, 2.1)],
+    )  # fmt: skip
+    def outside(epsilon, bound, moved):
+        """Return both deltas in units of the scale, so that the sensitivity is epsilon."""
+        printed = transcribed.bounded_laplace_below(moved * epsilon - bound, bound)
+        return noise.bounded_laplace_delta(epsilon, bound), printed
+
+    @ledger.identity(
         "the drawn values", values=Array(UNIT, ("k",)), k=Choice((1, 3)), delta=DELTA,
-        epsilon=EPSILON, sensitivity=Interval(0.1, 9.0), multiplier=Interval(0.1, 3.0),
+        epsilon=EPSILON, sensitivity=Interval(0.1, 9.0), factor=NOISE,
         seed=Integer(0, 2**32), inside=4.0, mutant={"inside": 2.0}, examples=60,
     )  # fmt: skip
-    def drawn(values, epsilon, delta, sensitivity, multiplier, seed, inside):
+    def drawn(values, epsilon, delta, sensitivity, factor, seed, inside):
         found = noise.bounded_laplace_mechanism(
             values, 5, sensitivity=sensitivity, epsilon=epsilon, delta=delta,
-            noise_multiplier=multiplier, rng=np.random.default_rng(seed),
+            **noise_option(factor), rng=np.random.default_rng(seed),
         )  # fmt: skip
-        scale = multiplier * sensitivity / epsilon
+        scale = (factor or 1.0) * sensitivity / epsilon
         tau, rng = scale * math.log(inside / delta), np.random.default_rng(seed)
         return found, values + transcribed.bounded_laplace(scale, tau, (5, len(values)), rng)
 

@@ -232,7 +232,7 @@ def total_error(ledger):
 
     @repair.identity("the bound and the best step of the implementation", **some)
     def best_step(n, phases, d, r_hat, rho, delta, step, before):
-        """Return the bound, the step at which it is least, and multiples of this step."""
+        """Return the bound, the best step, and a multiple of this step, also in another unit."""
         options = {"radius": r_hat, "rho": rho, "delta": delta, "step": step, "ball": "repaired"}
         run = schedule.stable_dpsgd_schedule(n, d, n_steps=2**phases - 1, **options)
         steps = schedule.bound_step(run), schedule.tuned_step(run, multiplier=3.0)
@@ -240,7 +240,11 @@ def total_error(ledger):
         plan = transcribed.phases(m, phases, d, r_hat, rho, delta, step, repaired=True)
         inverse, linear, constant = transcribed.lemma_14(plan, d, r_hat, delta, before)
         best = step * math.sqrt(inverse / linear)
-        return [run.error_bound, *steps], [inverse + linear + constant, best, 3 * best]
+        unit = run.scaled(2.5)
+        found = [run.error_bound, *steps, unit.error_bound, schedule.bound_step(unit), *unit.radii]
+        printed = [inverse + linear + constant, best, 3 * best]
+        printed += [2.5 * printed[0], 2.5 * best, *(2.5 * reach for *_, reach in plan)]
+        return found, printed
 
     words = "A user who chooses eta by it, as in the proof of Theorem 4, stops far from the median."
     words += " With the printed balls Theorem 4 fails too often, for small alpha, delta and n."

@@ -65,6 +65,12 @@ def bounded_laplace(scale, tau, shape, rng):
     return np.where(signs == 0, 1, -1) * -scale * np.log(1 - u * (1 - math.exp(-tau / scale)))
 
 
+def bounded_laplace_below(x, tau):
+    """Return P[xi <= x] for the same noise with scale 1, from its density on [-tau, tau]."""
+    half = (math.exp(-min(abs(x), tau)) - math.exp(-tau)) / (2 * (1 - math.exp(-tau)))
+    return half if x < 0 else 1 - half
+
+
 def above_threshold(queries, tau, sensitivity, epsilon, size, rng, *, noise=1.0, first=2, each=4):
     """Return the answers of Algorithm 1, which are 0 (bottom), 1 (top) and nan (not asked)."""
     scale = noise * sensitivity / epsilon

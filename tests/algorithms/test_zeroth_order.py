@@ -192,7 +192,7 @@ def test_naive_asks_in_one_direction():
 def test_an_epoch_ends():
     oracle = oracles.EpochOracle(
         np.ones((2, 1)), 1, loss=Linear(), oracle=VarianceReduced(1, 1, 0.0), radius=1.0, rounds=2,
-        rng=np.random.default_rng(0),
+        noise_multiplier=1.0, rng=np.random.default_rng(0),
     )  # fmt: skip
     oracle.query(np.zeros(1))
     oracle.query(np.zeros(1))
