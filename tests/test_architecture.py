@@ -28,6 +28,8 @@ ONLY_IN = {
     "jinja2": {"report"},
     "narwhals": {"data"},
     "latex2mathml": {"ledger"},
+    "markdown_it": {"ledger"},
+    "typst": {"ledger"},
     "rich": {"run", "ledger"},
     "click": {"run", "ledger"},
     "dp_accounting": {"claims"},

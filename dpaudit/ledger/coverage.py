@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from dpaudit import _json
 from dpaudit.errors import StoreError
-from dpaudit.ledger.paper import Paper, Statement, ledger_files, paper_at, paper_of
+from dpaudit.ledger.paper import ERRATUM, Paper, Statement, ledger_files, paper_at, paper_of
 from dpaudit.ledger.rows import LEDGER_SCHEMA, LedgerVerdict, StatementResult, shaken
 from dpaudit.store import Kind, StoredRun
 
@@ -74,7 +74,7 @@ def account(
     rows : list of StatementResult
         Rows by paper name. Rows whose text comes from a check come after the rows of the table.
     problems : list of str
-        Messages about tables that cannot be read.
+        Messages about tables that cannot be read, and about errata that disagree with the rows.
     """
     made = {(result.paper, result.id): result for result in results}
     left = dict(made)
@@ -83,13 +83,15 @@ def account(
     papers: dict[tuple[str, Path], dict[Path, LedgerFile]] = {}
     for path in sorted(files):
         papers.setdefault((paper_of(path), path.parent), {})[path] = files[path]
-    rows, problems = [], []
+    rows: list[StatementResult] = []
+    problems: list[str] = []
     for (paper, _), parts in sorted(papers.items(), key=lambda item: item[0]):
         try:
-            table = paper_at(next(iter(parts))).rows
+            stated = paper_at(next(iter(parts)))
         except StoreError as error:
-            table = {}
+            stated = Paper(paper)
             problems.append(str(error))
+        table, first = stated.rows, len(rows)
         own = {id: row for part in parts.values() for id, row in part.own.items()}
         partly = bool(set(ledger_files(next(iter(parts)))) - set(parts))
         for id, row in {**table, **own}.items():
@@ -102,7 +104,37 @@ def account(
                 if found is not None
                 else open_row(row, _why_open(id, parts, lost or {}, partly=partly))
             )
+        problems += erratum_problems(stated, rows[first:])
     return rows + list(left.values()), problems
+
+
+def erratum_problems(paper: Paper, rows: Iterable[StatementResult]) -> list[str]:
+    """Return how a written erratum disagrees with the rows of its paper.
+
+    An entry must explain each mistake that a row found, and must explain nothing else.
+    """
+    explained, problems = paper.erratum.rows, []
+    if not paper.erratum.text:
+        return []
+    name = f"{paper.name}/{ERRATUM}"
+    for id in explained:
+        if id not in paper.rows:
+            problems.append(f"{name} must name statements of the paper, got {id}")
+    for row in rows:
+        if row.verdict is LedgerVerdict.OPEN or row.stated.same_as:
+            continue
+        if row.is_mistake and row.id not in explained:
+            problems.append(f"{name} must explain {row.id}, which {_found(row)}, but does not")
+        unclear = row.verdict is LedgerVerdict.AMBIGUOUS or row.edges
+        if row.id in explained and not (row.is_mistake or unclear):
+            problems.append(f"{name} must not explain {row.id}, which {_found(row)}")
+    return problems
+
+
+def _found(row: StatementResult) -> str:
+    if row.verdict is LedgerVerdict.REFUTED:
+        return "is refuted"
+    return "has a misprint" if row.misprints else row.verdict.words
 
 
 def _taken_over(row: Statement, found: StatementResult | None) -> StatementResult | None:

@@ -1,11 +1,15 @@
-"""The erratum of a paper, which lists its mistakes as a page and as Markdown for mail."""
+"""The erratum of a paper: the text that a person wrote, or else a draft from the rows.
+
+An erratum is Markdown. It is also written as a page and, if dpaudit[pdf] is installed, as PDF.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,10 +26,19 @@ from dpaudit.report import fill
 from dpaudit.results import short, words
 from dpaudit.store import StoredRun, write_atomic
 
-_WRONG = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 _CASE = 300
-_FILES = (".html", ".md")
+_PAGES = (".html", ".md", ".pdf", ".py")
 _KINDS = ("theorem", "lemma", "corollary", "algorithm")
+_READ = "commonmark+tex_math_dollars+pipe_tables"
+_LOOK = """\
+#set page(paper: "a4", margin: (x: 2.2cm, y: 1.9cm), numbering: "1")
+#set text(size: 10pt)
+#set par(justify: true, leading: 0.58em)
+#show heading.where(level: 1): set text(size: 15pt)
+#show heading.where(level: 2): set text(size: 12pt)
+#show heading.where(level: 3): set text(size: 10.5pt)
+#let horizontalrule = line(length: 100%)
+"""
 _MATHML = "http://www.w3.org/1998/Math/MathML"
 _ATTRIBUTES = {
     "accent", "columnalign", "columnlines", "columnspacing", "depth", "display", "displaystyle",
@@ -34,34 +47,6 @@ _ATTRIBUTES = {
     "scriptlevel", "separator", "stretchy", "voffset", "width",
 }  # fmt: skip
 """Attributes that a formula keeps: none of them links, styles or runs anything."""
-
-
-@dataclass(frozen=True)
-class Erratum:
-    """Mistakes of one paper.
-
-    Parameters
-    ----------
-    paper : Paper
-        The paper, with its title and conventions.
-    entries : tuple of StatementResult
-        Refuted statements and broken proofs, with the most harmful first.
-    unclear : tuple of StatementResult
-        Statements for which some readings fail.
-    edges : tuple of (StatementResult, Attempt)
-        Statements that fail only outside the conventions.
-    loose : tuple of (StatementResult, Attempt)
-        Constants that could be better.
-    misprints : tuple of (StatementResult, str, str)
-        Misprints with an evident meaning, as printed and as meant.
-    """
-
-    paper: Paper
-    entries: tuple[StatementResult, ...]
-    unclear: tuple[StatementResult, ...]
-    edges: tuple[tuple[StatementResult, Attempt], ...]
-    loose: tuple[tuple[StatementResult, Attempt], ...]
-    misprints: tuple[tuple[StatementResult, str, str], ...]
 
 
 def fill_page(template: str, run: StoredRun, **values: Any) -> str:
@@ -82,29 +67,10 @@ def fill_page(template: str, run: StoredRun, **values: Any) -> str:
     )
 
 
-def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
-    """Return an erratum for each paper that has mistakes."""
-    known = {paper.name: paper for paper in papers_of(run)}
-    found = []
-    for name in dict.fromkeys(row.paper for row in rows):
-        own = [row for row in rows if row.paper == name and row.kind not in ("function", DERIVED)]
-        wrong = sorted((row for row in own if row.verdict in _WRONG), key=by_harm)
-        unclear = tuple(row for row in own if row.verdict is LedgerVerdict.AMBIGUOUS)
-        edges = tuple((row, edge) for row in own for edge in row.edges)
-        sharper = tuple(
-            (row, a) for row in own for a in row.made_on(Role.SHARPER) if not a.violated
-        )
-        misprints = tuple((row, *misprint) for row in own for misprint in row.misprints)
-        if wrong or unclear or edges or misprints:
-            paper = known.get(name, Paper(name, name))
-            found.append(Erratum(paper, tuple(wrong), unclear, edges, sharper, misprints))
-    return found
-
-
 def by_harm(row: StatementResult) -> tuple[int, bool, int]:
     """Return a sort key: by harm, then refuted before broken, then theorems before others."""
     order = list(Harm)
-    if row.verdict not in _WRONG:
+    if not row.is_wrong:
         return 0, False, 0
     harm = len(order) if row.harm is None else order.index(row.harm)
     kind = next((at for at, kind in enumerate(_KINDS) if kind in row.kind), len(_KINDS))
@@ -137,73 +103,97 @@ def readings(row: StatementResult) -> list[tuple[str, bool]]:
 
 
 def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> list[str]:
-    """Write ``erratum-PAPER.html`` and ``.md`` for each paper, and return the names of the pages.
+    """Write the erratum of each paper that has mistakes, and return the names of the pages.
 
-    Errata of earlier runs are removed if they are no longer needed.
+    The files are ``erratum-PAPER.md``, ``.html``, ``.pdf`` and, for the programs, ``.py``. Files of
+    earlier runs are removed if they are no longer needed.
     """
-    names = []
-    found = errata(run, rows)
-    stems = {erratum.paper.name: file_stem(f"erratum-{erratum.paper.name}") for erratum in found}
-    written = {f"{stem}{end}" for stem in stems.values() for end in _FILES}
-    for old in out.glob("erratum-*"):
-        if old.suffix in _FILES and old.name not in written:
-            old.unlink()
-    for erratum in found:
-        name = stems[erratum.paper.name]
-        write_atomic(out / f"{name}.md", markdown(erratum))
-        page = fill_page(
+    known = {paper.name: paper for paper in papers_of(run)}
+    files: dict[str, str | bytes] = {}
+    for name in dict.fromkeys(row.paper for row in rows):
+        own = [row for row in rows if row.paper == name and row.kind not in ("function", DERIVED)]
+        paper = known.get(name, Paper(name, name))
+        written = paper.erratum
+        text = written.text or draft(paper, own)
+        if not (text and own):
+            continue
+        stem = file_stem(f"erratum-{name}")
+        files[f"{stem}.md"] = text
+        printed = pdf(text) if written.text else None
+        if printed is not None:
+            files[f"{stem}.pdf"] = printed
+        if written.programs:
+            files[f"{stem}.py"] = written.programs
+        files[f"{stem}.html"] = fill_page(
             "erratum.html.j2",
             run,
-            erratum=erratum,
-            failures=failures,
-            heading=heading,
-            better=better,
-            readings=readings,
-            markdown=f"{name}.md",
+            paper=paper,
+            body=html(written.linked("ledger.html") if written.text else text),
+            stem=stem,
+            others=[end for end in _PAGES[1:] if f"{stem}{end}" in files],
         )
-        write_atomic(out / f"{name}.html", page)
-        names.append(f"{name}.html")
-    return names
+    for old in out.glob("erratum-*"):
+        if old.suffix in _PAGES and old.name not in files:
+            old.unlink()
+    for file, content in files.items():
+        write_atomic(out / file, content)
+    return [file for file in files if file.endswith(".html")]
 
 
-def markdown(erratum: Erratum) -> str:
-    """Return an erratum as Markdown in which text of results is never interpreted as markup."""
-    lines = [f"# Erratum: {_plain(erratum.paper.title)}", ""]
-    for number, row in enumerate(erratum.entries, 1):
-        lines += [f"## {number}. {_heading(row)}", "", *_entry(row)]
-    if erratum.unclear:
-        lines += ["## Appendix: words that can be read in several ways", ""]
-        for row in erratum.unclear:
-            lines += [f"### {_heading(row)}", "", f"**Printed.** {_plain(row.statement)}", ""]
-            lines += [
-                f"- {_plain(subject)}: {'holds' if holds else 'fails'}"
-                for subject, holds in readings(row)
-            ]
-            lines += ["", f"**Found.** {_plain(row.note)}", ""]
-    if erratum.edges:
-        lines += ["## Appendix: edge cases", ""]
+# --- a draft from the rows ------------------------------------------------------------------
+
+
+def draft(paper: Paper, rows: Sequence[StatementResult]) -> str:
+    """Return Markdown that lists the mistakes of a paper, or "" if there are none.
+
+    Text of results is never interpreted as markup. The most harmful mistakes come first.
+    """
+    wrong = sorted((row for row in rows if row.is_wrong), key=by_harm)
+    entries = [
+        line
+        for number, row in enumerate(wrong, 1)
+        for line in (f"## {number}. {_heading(row)}", "", *_entry(row))
+    ]
+    parts = [entries, *_appendices(rows)]
+    if not any(parts[:-1]):  # better constants alone are no mistakes
+        return ""
+    return "\n".join([f"# Erratum: {_plain(paper.title)}", "", *itertools.chain(*parts)])
+
+
+def _appendices(rows: Sequence[StatementResult]) -> Iterator[list[str]]:
+    """Yield the lines of each appendix, without lines if an appendix is empty."""
+    unclear = [row for row in rows if row.verdict is LedgerVerdict.AMBIGUOUS]
+    lines = ["## Appendix: words that can be read in several ways", ""] if unclear else []
+    for row in unclear:
+        lines += [f"### {_heading(row)}", "", f"**Printed.** {_plain(row.statement)}", ""]
         lines += [
-            "These statements fail only outside the conventions that a reader takes for granted. "
-            "A hypothesis could state the convention.",
-            "",
+            f"- {_plain(subject)}: {'holds' if holds else 'fails'}"
+            for subject, holds in readings(row)
         ]
-        lines += [
-            f"- {_heading(row)}: needs {_plain(edge.subject)}. {_plain(_broken(edge))}"
-            for row, edge in erratum.edges
-        ]
-        lines.append("")
-    if erratum.misprints:
-        lines += ["## Appendix: misprints", ""]
-        lines += [
-            f"- {_heading(row)}: {_plain(printed)}, read as {_plain(meant)}"
-            for row, printed, meant in erratum.misprints
-        ]
-        lines.append("")
-    if erratum.loose:
-        lines += ["## Appendix: constants that could be better", ""]
-        lines += [f"- {_heading(row)}: {_plain(better(loose))}" for row, loose in erratum.loose]
-        lines.append("")
-    return "\n".join(lines)
+        lines += ["", f"**Found.** {_plain(row.note)}", ""]
+    yield lines
+    edges = [
+        f"- {_heading(row)}: needs {_plain(edge.subject)}. {_plain(_broken(edge))}"
+        for row in rows
+        for edge in row.edges
+    ]
+    misprints = [
+        f"- {_heading(row)}: {_plain(printed)}, read as {_plain(meant)}"
+        for row in rows
+        for printed, meant in row.misprints
+    ]
+    sharper = [
+        f"- {_heading(row)}: {_plain(better(attempt))}"
+        for row in rows
+        for attempt in row.made_on(Role.SHARPER)
+        if not attempt.violated
+    ]
+    outside = "These statements fail only outside the conventions that a reader takes for granted. "
+    outside += "A hypothesis could state the convention."
+    yield ["## Appendix: edge cases", "", outside, "", *edges, ""] if edges else []
+    yield ["## Appendix: misprints", "", *misprints, ""] if misprints else []
+    title = "## Appendix: constants that could be better"
+    yield [title, "", *sharper, ""] if sharper else []
 
 
 _MARKUP = re.compile(
@@ -268,23 +258,71 @@ def _rounded(value: float) -> str:
     return exact(float(f"{value:.8g}"))
 
 
+# --- pages ----------------------------------------------------------------------------------
+
+
+def html(text: str) -> Markup:
+    """Return Markdown as HTML, in which neither HTML nor an image of the text has an effect."""
+    try:
+        from markdown_it import MarkdownIt
+        from mdit_py_plugins.dollarmath import dollarmath_plugin
+    except ImportError:  # a stored run can be displayed without the extra package
+        return Markup("<pre>") + escape(text) + Markup("</pre>")
+
+    def formula(latex: str, options: dict[str, Any]) -> str:
+        return str(mathml(latex, "block" if options["display_mode"] else "inline"))
+
+    def fence(tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
+        if tokens[at].info == "math":
+            return f'<div class="formula">{mathml(tokens[at].content)}</div>\n'
+        return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    reader.use(dollarmath_plugin, renderer=formula, double_inline=True)
+    reader.renderer.rules["fence"] = fence  # type: ignore[attr-defined]
+    return Markup(reader.render(text))
+
+
+def pdf(text: str) -> bytes | None:
+    """Return Markdown as PDF, or None if dpaudit[pdf] is not installed."""
+    try:
+        import typst
+
+        source = as_typst(text)
+    except ImportError:
+        return None
+    with tempfile.TemporaryDirectory() as nothing:  # the text can read no file
+        printed: bytes = typst.compile(source, root=nothing)
+    return printed
+
+
+def as_typst(text: str) -> bytes:
+    """Return Markdown as a document of typst, in which images are links."""
+    import pypandoc
+
+    found: str = pypandoc.convert_text(text.replace("![", "!\\["), "typst", format=_READ)
+    return (_LOOK + found).encode()
+
+
 # --- mathematics: LaTeX as MathML, which browsers display without a script or a font -------------
 
 
 @functools.lru_cache(maxsize=1024)
-def mathml(latex: str) -> Markup:
-    """Return a formula as displayed MathML, or as its source if the conversion fails.
+def mathml(latex: str, display: str = "block") -> Markup:
+    """Return a formula as MathML, or as its source if the conversion fails.
 
     Parameters
     ----------
     latex : str
         The formula, without dollar signs.
+    display : str
+        "block" or "inline".
     """
     try:
         from latex2mathml.converter import convert
 
         # The converter would turn angle brackets in a formula into elements.
-        found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display="block")
+        found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display=display)
         return Markup(_without_links(found))
     except Exception:  # the converter is an extra package and may raise any exception
         return Markup("<code>") + escape(latex) + Markup("</code>")

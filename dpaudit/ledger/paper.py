@@ -43,10 +43,17 @@ from dpaudit.ledger.survivors import MUTANTS, Mutants, read_mutants
 TABLE = "statements.md"
 """File next to the ledger files of a paper that holds its statements."""
 
+ERRATUM = "erratum.md"
+"""File next to the ledger files of a paper in which a person describes its mistakes."""
+
+PROGRAMS = "counterexamples.py"
+"""File next to the erratum with the programs to which it refers."""
+
 ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
 
 _HEADING = re.compile(rf"## (?P<id>{ID.pattern})(: (?P<place>.+))?")
 _FIELDS = ("kind", "rests on", "hides", "same as")
+_COVERED = re.compile(r"^<!-- rows: (?P<ids>[^<>]+) -->$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,38 @@ class Convention:
 
 
 @dataclass(frozen=True)
+class Erratum:
+    """The mistakes of a paper in the words of a person, for the authors of the paper.
+
+    Parameters
+    ----------
+    text : str
+        Markdown. A line ``<!-- rows: paper.lemma3, paper.eq4 -->`` below the heading of an entry
+        names the rows of the ledger that the entry explains.
+    programs : str
+        Python code of the counterexamples to which the text refers. It may be empty.
+    """
+
+    text: str = ""
+    programs: str = ""
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows that the entries explain."""
+        lists = (found["ids"].split(",") for found in _COVERED.finditer(self.text))
+        return tuple(id.strip() for ids in lists for id in ids)
+
+    def linked(self, page: str) -> str:
+        """Return the text with a line of links to the rows on a page below each heading."""
+
+        def links(found: re.Match[str]) -> str:
+            ids = (id.strip() for id in found["ids"].split(","))
+            return "In the ledger: " + ", ".join(f"[{id}]({page}#{id})" for id in ids)
+
+        return _COVERED.sub(links, self.text)
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper: its title, its conventions, and its statements.
 
@@ -124,6 +163,8 @@ class Paper:
         Files and folders with the paper's algorithms, relative to the project.
     mutants : Mutants
         What the mutants of the statements and algorithms showed.
+    erratum : Erratum
+        The mistakes of the paper in the words of a person.
     """
 
     name: str
@@ -132,6 +173,7 @@ class Paper:
     statements: tuple[Statement, ...] = ()
     algorithms: tuple[str, ...] = ()
     mutants: Mutants = field(default_factory=Mutants)
+    erratum: Erratum = field(default_factory=Erratum, metadata={"later": True})
 
     @property
     def rows(self) -> dict[str, Statement]:
@@ -169,9 +211,18 @@ def paper_at(path: Path) -> Paper:
     StoreError
         If the table cannot be read. The message gives the file and the line.
     """
-    table = path.parent / TABLE
+    folder = path.parent
+    table = folder / TABLE
     paper = read_paper(table) if table.is_file() else Paper(paper_of(path))
-    return replace(paper, mutants=read_mutants(path.parent / MUTANTS))
+    erratum = Erratum(_text(folder / ERRATUM), _text(folder / PROGRAMS))
+    return replace(paper, mutants=read_mutants(folder / MUTANTS), erratum=erratum)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
 
 
 def read_paper(path: Path) -> Paper:

@@ -206,6 +206,17 @@ class StatementResult:
         return self.kind == DERIVED
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether the statement, or its printed proof, fails, and it is a sentence of the paper."""
+        wrong = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
+        return self.verdict in wrong and self.kind not in ("function", DERIVED)
+
+    @property
+    def is_mistake(self) -> bool:
+        """Whether an erratum must explain the row: something is wrong, or misprinted."""
+        return self.is_wrong or (bool(self.misprints) and self.kind not in ("function", DERIVED))
+
+    @property
     def is_narrow(self) -> bool:
         """Whether the statement is refuted by less than 1% of a bound."""
         ratios = [a.tightest for a in self.on_statement if a.violated and a.tightest is not None]

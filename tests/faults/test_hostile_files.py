@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +23,7 @@ from dpaudit import NeighborPair, PureDP, Settings, StoreError, audit, audit_out
 from dpaudit._files import file_stem, inside, read_array, read_arrays
 from dpaudit._json import loads
 from dpaudit.ledger import Paper
-from dpaudit.ledger.erratum import errata, markdown, mathml
+from dpaudit.ledger.erratum import draft, html, mathml, pdf
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict
 from dpaudit.report import sarif, write_report
@@ -375,8 +376,8 @@ def test_stored_text_is_no_markup_in_an_erratum() -> None:
     stated = Statement("p.one", "p", "lemma", evil, place=evil, latex="``` </math> $$", quote=evil)
     row = hand_made.row(LedgerVerdict.REFUTED, stated=stated, note=evil, consequence=evil)
     row = replace(row, harm=Harm.PRIVACY)
-    (found,) = errata(hand_made.run(facts={"statement": (Paper("p", evil),)}), [row])
-    tokens = MarkdownIt("commonmark").parse(markdown(found))
+    text = draft(Paper("p", evil), [row])
+    tokens = MarkdownIt("commonmark").parse(text)
     inline = [child for token in tokens for child in token.children or ()]
     kinds = {token.type for token in [*tokens, *inline]}
     assert not kinds & {"html_inline", "html_block", "link_open", "image", "code_inline"}
@@ -386,6 +387,20 @@ def test_stored_text_is_no_markup_in_an_erratum() -> None:
     assert [token.info for token in tokens if token.type == "fence"] == ["math"]
     shown = "".join(child.content for child in inline if child.type == "text")
     assert " ".join(evil.split()) in shown
+    page = str(html(text))
+    assert not re.search(r"<(img|a|ul|ol|script)\b", page)
+
+
+def test_a_written_erratum_runs_nothing_and_reads_no_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    evil = "<script>alert(1)</script>\n\n![x](secret.png) [y](javascript:alert(1))\n\n"
+    evil += '```{=typst}\n#read("secret.png")\n```\n\n$\\href{javascript:alert(1)}{x}$ #panic()'
+    page = str(html(evil))
+    assert not re.search(r"<(script|img)\b|href=\"?javascript", page)
+    pytest.importorskip("typst", reason="needs dpaudit[pdf]")
+    printed = pdf(evil)
+    assert printed is not None
+    assert printed.startswith(b"%PDF")
 
 
 def test_stored_text_is_no_link_and_no_placeholder_in_sarif(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit.ledger.coverage import open_row
+from dpaudit.ledger.coverage import erratum_problems, open_row
 from dpaudit.ledger.erratum import mathml
-from dpaudit.ledger.paper import Convention, Paper, Statement
+from dpaudit.ledger.paper import Convention, Erratum, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
 from dpaudit.ledger.section import STATEMENTS
 from dpaudit.ledger.words import (
@@ -461,6 +461,55 @@ def test_a_ledger_in_which_nothing_is_wrong_has_no_erratum(tmp_path):
     assert (tmp_path / "erratum-paper.md").is_file()
     write_report(tmp_path, run_of([]), ROWS[:1])
     assert list(tmp_path.glob("erratum-*")) == []
+
+
+WRITTEN = """# Erratum: A Paper
+
+## Lemma 7
+
+<!-- rows: q.proof, q.low -->
+
+Read $x^2 \\le 1$, see `program`.
+"""
+
+
+def written(text: str = WRITTEN, programs: str = "") -> Paper:
+    return Paper("paper", "A Paper", statements=tuple(r.stated for r in AUTHORS),
+                 erratum=Erratum(text, programs))  # fmt: skip
+
+
+def test_a_written_erratum_replaces_the_draft_and_links_to_the_rows(tmp_path):
+    facts = {"statement": (written(programs="print(1)\n"),)}
+    write_report(tmp_path, run_of([], facts=facts), AUTHORS)
+    assert (tmp_path / "erratum-paper.md").read_text() == WRITTEN
+    assert (tmp_path / "erratum-paper.py").read_text() == "print(1)\n"
+    page = (tmp_path / "erratum-paper.html").read_text()
+    assert '<a href="ledger.html#q.low">q.low</a>' in page
+    assert '<math display="inline"' in page
+    assert 'href="erratum-paper.py"' in page
+    write_report(tmp_path, run_of([]), AUTHORS)
+    assert not (tmp_path / "erratum-paper.py").exists()
+
+
+def test_a_written_erratum_is_printed(tmp_path):
+    pytest.importorskip("typst", reason="needs dpaudit[pdf]")
+    facts = {"statement": (written(),)}
+    write_report(tmp_path, run_of([], facts=facts), AUTHORS)
+    assert (tmp_path / "erratum-paper.pdf").read_bytes().startswith(b"%PDF")
+    assert 'href="erratum-paper.pdf"' in (tmp_path / "erratum-paper.html").read_text()
+
+
+def test_a_written_erratum_must_explain_the_mistakes_and_only_these():
+    assert erratum_problems(written(), AUTHORS) == []
+    assert erratum_problems(written(""), AUTHORS) == []
+    assert erratum_problems(written("<!-- rows: q.low, q.ratio, q.words, q.gone -->"), AUTHORS) == [
+        "paper/erratum.md must name statements of the paper, got q.gone",
+        "paper/erratum.md must explain q.proof, which holds, proof broken, but does not",
+        "paper/erratum.md must not explain q.ratio, which holds",
+    ]
+    misprint = replace(AUTHORS[-1], misprints=(("x", "y"),))
+    (problem,) = erratum_problems(written(), [misprint])
+    assert problem == "paper/erratum.md must explain q.ratio, which has a misprint, but does not"
 
 
 # --- words ---
