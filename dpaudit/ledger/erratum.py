@@ -291,8 +291,10 @@ def pdf(text: str) -> bytes | None:
         source = as_typst(text)
     except ImportError:
         return None
-    with tempfile.TemporaryDirectory() as nothing:  # the text can read no file
-        printed: bytes = typst.compile(source, root=nothing)
+    with tempfile.TemporaryDirectory() as folder:  # the text can read no other file
+        path = Path(folder) / "erratum.typ"
+        path.write_bytes(source)
+        printed: bytes = typst.compile(path, root=Path(folder))
     return printed
 
 
