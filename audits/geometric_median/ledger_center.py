@@ -60,8 +60,9 @@ def fast_center_as_printed(ledger):
 
     The number k need not be an integer, so the implementation rounds k up. On line 4, S^(i) denotes
     the S_i of line 3. The constants come from Facts 2 and 3 at (epsilon / 2, delta / 6), for the
-    sensitivities 12 and 400 r_hat / n.
+    sensitivities 12 and 400 r_hat / n. Section 1.2 names another paper for FriendlyCore.
     """
+    ledger.misprint("the FriendlyCore algorithm of [HSU24], in Section 1.2", "of [TCK+22]")
 
     @ledger.identity(
         "k and sigma, compared with Facts 2 and 3", n=Integer(1, 10**9), epsilon=EPSILON,
