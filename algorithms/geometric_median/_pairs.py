@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from algorithms.common._validate import FloatArray, IntArray
 from algorithms.geometric_median import _points
 
-SMALL = 4096  # below this number of points, `_points.neighbour_counts` is fast enough
+SMALL = 4096
+"""Number of points below which `_points.neighbour_counts` is fast enough."""
+
 _PRODUCT = 500_000  # multiply-adds of one product, on one thread of OpenBLAS
 _SIDE = 248  # largest number of points in a block, because counts of a block fit into a byte
 _OPEN = 2**14  # number of pairs whose differences are in memory at once
