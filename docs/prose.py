@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 ROOT = Path(__file__).parents[1]
 MOST_WORDS = {"page": 30, "cell": 30, "docstring": 30, "comment": 30, "message": 40}
@@ -102,17 +103,24 @@ def split(text: str) -> Iterator[str]:
 
 
 def of_page(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a page, and of the cells of its tables, without its code."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8"))
+    """Yield the sentences of a page, and of the cells of its tables, without its code.
+
+    A formula counts as one word.
+    """
+    reader = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, allow_space=False)
+    tokens = reader.parse(path.read_text(encoding="utf-8"))
     in_table, line = False, 0
     for token in tokens:
         in_table = token.type == "table_open" or (in_table and token.type != "table_close")
         line = token.map[0] + 1 if token.map else line
         if token.type == "inline":
             words = "".join(
-                {"softbreak": "\n", "hardbreak": "\n", "code_inline": f"`{child.content}`"}.get(
-                    child.type, child.content
-                )
+                {
+                    "softbreak": "\n",
+                    "hardbreak": "\n",
+                    "code_inline": f"`{child.content}`",
+                    "math_inline": "x",
+                }.get(child.type, child.content)
                 for child in token.children or []
             )
             # In the glossary, the first line of a paragraph is the term.
@@ -226,9 +234,13 @@ def faults(sentence: Sentence) -> Iterator[str]:
 
 
 def sentences(paths: list[Path]) -> Iterator[Sentence]:
-    """Yield the sentences of all files that git knows, or of those below some paths."""
+    """Yield the sentences of all files that git does not ignore, or of those below some paths."""
     listed = subprocess.run(
-        ["git", "ls-files", "*.py", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.md"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     for name in listed.stdout.split("\n"):
         path = ROOT / name

@@ -20,11 +20,11 @@ from algorithms.geometric_median import _points
 SMALL = 4096
 """Number of points below which `_points.neighbour_counts` is fast enough."""
 
-_PRODUCT = 500_000  # multiply-adds of one product, on one thread of OpenBLAS
-_SIDE = 248  # largest number of points in a block, because counts of a block fit into a byte
-_OPEN = 2**14  # number of pairs whose differences are in memory at once
+_PRODUCT = 500_000  # Multiply-adds of one product, on one thread of OpenBLAS.
+_SIDE = 248  # Largest number of points in a block, because counts fit into a byte.
+_OPEN = 2**14  # Number of pairs whose differences are in memory at once.
 _Kind = type[np.float32] | type[np.float64]
-_PRECISIONS: dict[_Kind, float] = {np.float32: 1e15, np.float64: 1e140}  # with largest coordinates
+_PRECISIONS: dict[_Kind, float] = {np.float32: 1e15, np.float64: 1e140}  # Largest coordinates.
 
 
 def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:

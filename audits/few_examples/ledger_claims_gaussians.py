@@ -42,13 +42,13 @@ def known_covariance(ledger):
     the example to isotropic positions.
 
     The two assumptions are not equivalent. The map x -> Sigma^(-1/2) x makes the covariance I, but
-    it turns norm(mu) <= R into norm(Sigma^(1/2) mu') <= R, which allows norm(mu') up to R over the
-    root of the least eigenvalue. Theorem 45 hides logarithms of R, but not of this eigenvalue. Take
-    d = 1, R = 1, Sigma = sigma^2 and alpha = .1. Means that are .507 sigma apart have d_tv > 2
-    alpha, so no output is correct for two of W = floor(2/(.507 sigma)) + 1 means. By group privacy
-    over n users, the success 2/3 gives e^(-epsilon n) (W - 1) 2/3 <= 1/3 for every m. So n is at
-    least ln(2 (W - 1))/epsilon. At epsilon = 1, this number is 25 for sigma = 10^-10, 232 for sigma
-    = 10^-100, and 693 for sigma = 10^-300. The right side of Theorem 45 does not change with sigma.
+    it turns norm(mu) <= R into norm(Sigma^(1/2) mu') <= R. So norm(mu') can be R over the root of
+    the least eigenvalue. Theorem 45 hides logarithms of R, but not of this eigenvalue. Take d = 1,
+    R = 1, Sigma = sigma^2 and alpha = .1. Means that are .507 sigma apart have d_tv > 2 alpha, so
+    no output is correct for two of W = floor(2/(.507 sigma)) + 1 means. By group privacy over n
+    users, the success 2/3 gives e^(-epsilon n) (W - 1) 2/3 <= 1/3 for every m. So n is at least
+    ln(2 (W - 1))/epsilon. At epsilon = 1, this number is 25 for sigma = 10^-10, 232 for sigma =
+    10^-100, and 693 for sigma = 10^-300. The right side of Theorem 45 does not change with sigma.
     So no constant and no logarithm of the other parameters is enough. A rotation alone does not
     change the eigenvalues of Sigma, so "whiten" is meant.
     """

@@ -48,11 +48,11 @@ def weaker(ledger):
     still "move" the random variable a little bit so that the second condition (Z ~_epsilon mu)
     holds (albeit with weaker 2 epsilon bound).
 
-    The sentence holds, but the weaker bound is not needed. There is a Z' ~_epsilon mu* with E[Z'] =
-    mu* and E[abs(Z - Z')] <= abs(mu - mu*) + 2 X, where X = E[Z - e^epsilon Z~]_+. The proof of
+    The sentence holds, but the weaker bound is not needed. Let X = E[Z - e^epsilon Z~]_+. There is
+    a Z' ~_epsilon mu* with E[Z'] = mu* and E[abs(Z - Z')] <= abs(mu - mu*) + 2 X. The proof of
     Lemma 33 clips Z to the range around mu. To prove the sharper bound, clip Z to the range around
-    mu*, and then correct the mean. For mu* <= mu, the least cost is mu - mu* + 2 max(D_2, D_1 - (mu
-    - mu*)), where D_1 = E[Z - e^epsilon mu*]_+ and D_2 = E[e^-epsilon mu* - Z]_+. The term D_2
+    mu*, and then correct the mean. Let D_1 = E[Z - e^epsilon mu*]_+ and D_2 = E[e^-epsilon mu* -
+    Z]_+. For mu* <= mu, the least cost is mu - mu* + 2 max(D_2, D_1 - (mu - mu*)). The term D_2
     increases in mu*, and it is at most e^-epsilon X at mu* = mu. The other term is mu* - E min(Z,
     e^epsilon mu*). It is convex in mu*, it is 0 at 0, and it is at most X at mu. For mu* > mu, the
     least cost is mu* - mu + 2 max(D_1, D_2 - (mu* - mu)), where both terms decrease. Linear

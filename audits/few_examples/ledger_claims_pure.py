@@ -295,9 +295,9 @@ def closest(ledger):
 
     Theorem 41 states the guarantee, and the guarantee is weaker than the goal. The approach finds a
     candidate within 3 times the least distance, plus the error of the scores. However many users
-    there are, it need not find the closest candidate. Take four symbols, P_1 = 1/4 + v, P_2 = 1/4 -
-    v and D = P_1 + (0, -w, 0, w), where v = (s, t/2, -s, -t/2) and w = s + t + u. For s = .02 and t
-    = u = .001, the distances from D are .022 for P_1 and .061 for P_2. The scores of D are .022 for
+    there are, it need not find the closest candidate. Take four symbols, v = (s, t/2, -s, -t/2) and
+    w = s + t + u. Let P_1 = 1/4 + v, P_2 = 1/4 - v and D = P_1 + (0, -w, 0, w). For s = .02 and t =
+    u = .001, the distances from D are .022 for P_1 and .061 for P_2. The scores of D are .022 for
     P_1 and .019 for P_2. The mechanism returns P_2 with probability .9994 for 10^4 users with one
     item and epsilon = 1. As t and u tend to 0, the ratio of the distances tends to 3. Theorem 41 is
     not affected, because .061 <= alpha if .022 <= 0.1 alpha. So the goal is "to output P with

@@ -44,8 +44,8 @@ def small_m(ledger):
     log(1/delta)^1.5/epsilon (Theorem 11). One example per user needs n_1 users (Observation 28).
     Without constants and logarithms of m, the transformation needs fewer users only if m >=
     log(1/delta)^3/epsilon^2. For epsilon = 1 and delta = 10^-6, this number is 2640, and for
-    epsilon = .1 it is 264000. At epsilon = 1 and delta = 10^-6, the bound of Theorem 11 without its
-    first term is 51 n_1 for m = 1, 16 n_1 for m = 10, and 5.1 n_1 for m = 100.
+    epsilon = .1 it is 264000. Let epsilon = 1 and delta = 10^-6. The bound of Theorem 11 without
+    its first term is 51 n_1 for m = 1, 16 n_1 for m = 10, and 5.1 n_1 for m = 100.
 
     Our pipeline with the constant 1 in Lemma 19 was run too. This constant is not proved, and is
     too favourable. For n_1 = 10^6, the pipeline needs 489 n_1 users for m = 1 and 51 n_1 users for
@@ -150,8 +150,8 @@ def decreases(ledger):
     factor is not sqrt(m) but epsilon sqrt(m)/log(1/delta)^1.5, without logarithms of m. At epsilon
     = 1, delta = 10^-6 and m = 10^4, this factor is 1.9. At epsilon = .1, the factor is .19, so the
     term increases. The paper says two paragraphs later that the dependence on epsilon and delta is
-    not tight, and the caption of Table 2 has the loss log(1/delta)^O(1)/epsilon. So we read
-    "roughly" as in the abstract, for fixed epsilon and delta. The second half is exact.
+    not tight. The caption of Table 2 has the loss log(1/delta)^O(1)/epsilon. So we read "roughly"
+    as in the abstract, for fixed epsilon and delta. The second half is exact.
     """
     domain = {"c": Interval(0.0, 6.0), "priv": SIZE, "stat": SIZE, "epsilon": EPSILON,
               "delta": DELTA, "m": ITEMS}  # fmt: skip
@@ -184,8 +184,8 @@ def delta_gap(ledger):
     Let n_1 be proportional to log(1/delta)^c. The gap is the c-th power of
     log(1/delta')/log(1/delta). Suppose that m <= delta^-a and epsilon >= delta, as in Table 2
     (delta << epsilon). In this case, the gap is at most (3 + a)^c. So the gap is a constant if m is
-    at most a power of 1/delta. For fixed delta, the gap grows with log m. At delta = 10^-6 and
-    epsilon = 1, the base of the power is 1.19 for m = 1, 1.69 for m = 1000, 3.19 for m = 10^12, and
+    at most a power of 1/delta. For fixed delta, the gap grows with log m. Let delta = 10^-6 and
+    epsilon = 1. The base of the power is 1.19 for m = 1, 1.69 for m = 1000, 3.19 for m = 10^12, and
     17.9 for m = 10^100. Theorem 11 is for all m. So the exact words are "polylogarithmic factor in
     m/(epsilon delta)". The paper hides other logarithms of m too (convention).
     """

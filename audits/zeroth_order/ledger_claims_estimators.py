@@ -58,8 +58,8 @@ def independent_directions(ledger):
     unbiased. By Pythagoras, the sensitivity of Grad is at most 2 sqrt(d) L/b, not 2 d L/b. The
     sensitivity of Diff is at most 2 sqrt(d) L norm(x - y)/(b delta). The second moments do not
     grow. For d >= 2, the largest sensitivity of Grad is sqrt(2 d) L/b. The same proofs then give
-    the private term d/(rho delta epsilon^2) in place of d^(3/2)/(rho delta epsilon^2), with as many
-    values of f (zoo.sec1.optimal).
+    the private term d/(rho delta epsilon^2) in place of d^(3/2)/(rho delta epsilon^2). The number
+    of values of f stays the same (zoo.sec1.optimal).
     """
 
     @ledger.sweep(

@@ -327,7 +327,7 @@ def tangential_smoothness(ledger):
 
     The conversion needs no smoothness. The variance of Diff does, and the proof of Lemma 3.2 cites
     Lemma 2.2 (iii) for it. Let Diff have so many directions that only the item is random. For
-    f = z L abs(<e, x>) with z = 1 or -1, its variance is (c_d L norm(x - y)/delta)^2, where c_d is
+    f = z L abs(<e, x>) with z = 1 or -1, its variance is (c_d L norm(x - y)/delta)^2. Here, c_d is
     the constant of Lemma 2.2 (iii), of order sqrt(2 d/pi). So the d in d/(delta epsilon^3) is the
     square of the smoothness constant. Without smoothness, only d^2 is left.
     """
