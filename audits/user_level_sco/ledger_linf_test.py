@@ -274,6 +274,9 @@ def later_scores(ledger):
     6 beta eta B <= 1 implies eta <= 2/beta. But neither Lemma 36 nor Theorem C.2 assumes 6 beta eta
     B <= 1. The paper writes "Algorithm 3" but means Algorithm 7.
     """
+    ledger.misprint("s_1(D', tau)", "s_t(D', tau)")
+    ledger.misprint("threshold parameter in Algorithm 3", "Algorithm 7")
+    ledger.misprint("<= 2 beta norm_inf(x_t - y_t)", "<= 2 beta norm_inf(x_(t-1) - y_(t-1))")
     domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
     domain |= {"part": Interval(0.05, 1.0)}
     domain |= {"new": Interval(-50.0, 50.0), "examples": ledger.examples // 3}

@@ -215,6 +215,7 @@ def earlier_rates(ledger):
     logarithms. The linear-time rate is larger than the rate of this work by a factor of sqrt(n).
     The baseline for group privacy, output perturbation, runs as it is described.
     """
+    ledger.misprint("1/(nm) + sqrt(d)/(n epsilon)", "1/sqrt(nm) + sqrt(d)/(n epsilon)")
     attack_group_privacy(ledger)
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)
