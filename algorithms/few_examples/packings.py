@@ -94,6 +94,69 @@ def discrete_packing(code: ArrayLike, bias: float) -> FloatArray:
     return np.asarray(pairs.reshape(len(words), -1))
 
 
+def product_packing(code: ArrayLike, bias: float) -> FloatArray:
+    """Return product distributions over [k]^d, as the distributions of their d coordinates.
+
+    The source is few_examples, lower bound of Theorem 44, which cites Acharya et al. for a family.
+
+    **Departs** The paper gives no construction. In this function, each coordinate has k/2 pairs of
+    symbols, and each bit of a word moves the masses of one pair: D_ij(2l - 1), D_ij(2l) = (1 +-
+    bias (2 (u_i)_jl - 1)) / k. With bias = 24 alpha / sqrt(d) and a code whose words differ in an
+    eighth of the places, the family is a (3 alpha)-packing. For alpha <= 1/48, its divergences are
+    at most 1270 alpha^2.
+
+    Parameters
+    ----------
+    code : array_like of int, [W, d, k / 2]
+        Words u_i, with a row for each coordinate.
+    bias : float
+        In [0, 1).
+
+    Returns
+    -------
+    ndarray, [W, d, k]
+        Masses of the symbols of each coordinate.
+    """
+    words = _validate.integers("code", code, ndims=(3,), low=0, high=1)
+    moved = _bias(bias) * (2.0 * words - 1)
+    pairs = np.stack([1 + moved, 1 - moved], axis=-1) / (2 * words.shape[2])
+    return np.asarray(pairs.reshape(*words.shape[:2], -1))
+
+
+def covariance_packing(code: ArrayLike, spread: float) -> FloatArray:
+    """Return covariance matrices of centred Gaussians between I and (1 + 2 spread) I.
+
+    The source is few_examples, lower bound of Theorem 46, which cites Devroye et al. for a family.
+
+    **Departs** The paper gives no construction. In this function, Sigma = (1 + spread) I +
+    (spread/d) U, where the bits of a word are the signs of U off the diagonal. By diagonal
+    dominance, I <= Sigma <= (1 + 2 spread) I. With spread = 40 alpha, the divergences are at most
+    1600 alpha^2. Words that differ in an eighth of the places have a distance d_tv of at least 3
+    alpha.
+
+    Parameters
+    ----------
+    code : array_like of int, [W, d (d - 1) / 2]
+        Words, for d >= 2.
+    spread : float
+        At least 0.
+
+    Returns
+    -------
+    ndarray, [W, d, d]
+    """
+    words, spread = _words(code), _validate.nonnegative("spread", spread)
+    d = round((1 + math.sqrt(1 + 8 * words.shape[1])) / 2)
+    if d * (d - 1) // 2 != words.shape[1]:
+        raise ValueError(
+            "code must have words of length d (d - 1) / 2 for a dimension d >= 2, got length "
+            f"{words.shape[1]}"
+        )
+    signs = np.zeros((len(words), d, d))
+    signs[:, *np.triu_indices(d, 1)] = 2.0 * words - 1
+    return np.asarray((1 + spread) * np.eye(d) + spread / d * (signs + signs.swapaxes(1, 2)))
+
+
 def gaussian_packing(code: ArrayLike, scale: float) -> FloatArray:
     """Return the means of isotropic Gaussians, which are corners of a cube of diameter 2 * scale.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,6 +135,64 @@ def is_representation(
     rows = hypotheses_of("concepts", concepts)
     beta = _validate.nonnegative("beta", beta)
     return all(representation.failure(c, alpha)[0] <= beta + _ABOVE for c in rows)
+
+
+def boosting_rounds(alpha: float) -> int:
+    """Return the number of rounds after which `boost` errs on a share of at most `alpha`.
+
+    The source is few_examples, Lemma 21: T = ceil(7 ln(1/alpha)), because each round multiplies a
+    bound on the share by sqrt(3)/2.
+    """
+    return math.ceil(7 * math.log(1 / _validate.probability("alpha", alpha)))
+
+
+def boost(classes: Sequence[ArrayLike], concept: ArrayLike, distribution: ArrayLike) -> IntArray:
+    """Choose one hypothesis of each class, whose majority is close to a concept.
+
+    The source is few_examples, Lemma 21 (Beimel et al., 2019), which cites boosting. The majorities
+    of one hypothesis of each class represent the concepts with error alpha.
+
+    **Guarantee** If each chosen hypothesis has a weighted error of at most 1/4, then the majority
+    errs with probability at most (sqrt(3)/2)^T on the distribution. A tie counts as an error.
+
+    **Departs** The paper gives no algorithm. In this function, round t takes the hypothesis of
+    class t with the least weighted error, and multiplies the weights of its errors by 3.
+
+    Parameters
+    ----------
+    classes : sequence of array_like of int, [H_t, n_points]
+        The class of each round, at least one. Its hypotheses are rows of labels 0 and 1.
+    concept : array_like of int, [n_points]
+        Labels that the majority should have.
+    distribution : array_like, [n_points]
+        Weights of the points, not all 0.
+
+    Returns
+    -------
+    ndarray of int, [T, n_points]
+        The chosen hypotheses.
+    """
+    labels = hypotheses_of("concept", [concept])[0]
+    weights = _validate.floats("distribution", distribution, ndims=(1,))
+    if weights.shape != labels.shape or (weights < 0).any() or weights.sum() <= 0:
+        raise ValueError(
+            f"distribution must be {labels.size} weights that are at least 0 and not all 0, got "
+            f"{weights}"
+        )
+    rounds = [hypotheses_of("classes", one) for one in classes]
+    if not rounds or {rows.shape[1] for rows in rounds} != {labels.size}:
+        raise ValueError(
+            f"classes must hold at least one class, each with {labels.size} points as the concept, "
+            f"got the numbers {[rows.shape[1] for rows in rounds]}"
+        )
+    chosen = []
+    for rows in rounds:
+        wrong = rows != labels
+        best = int(np.argmin(wrong @ weights))
+        weights = weights * np.where(wrong[best], 3.0, 1.0)
+        weights = weights / weights.sum()
+        chosen.append(rows[best])
+    return np.array(chosen)
 
 
 def hypotheses_of(name: str, value: Any) -> IntArray:

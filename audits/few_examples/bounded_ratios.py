@@ -25,26 +25,6 @@ def excess(law, z, epsilon):
     return law @ np.maximum(z[:, None] - math.exp(epsilon) * z[None], 0) @ law
 
 
-def clipped(law, z, epsilon):
-    """Return the clipped variable Zhat of the proof of Lemma 33."""
-    mean = law @ z
-    return np.clip(z, math.exp(-epsilon) * mean, math.exp(epsilon) * mean)
-
-
-def moved(law, z, epsilon, target):
-    """Return the values of Z' in the proof of Lemma 33, whose mean is `target`."""
-    mean, e = law @ z, math.exp(epsilon)
-    if not mean / e <= target <= mean * e:
-        return np.full_like(z, target)
-    hat = clipped(law, z, epsilon)
-    ends = np.sort(np.r_[hat, mean / e, mean * e])
-    if law @ hat >= target:
-        means = np.minimum(hat, ends[:, None]) @ law
-        return np.minimum(hat, np.interp(target, means, ends))
-    means = np.maximum(hat, ends[:, None]) @ law
-    return np.maximum(hat, np.interp(target, means, ends))
-
-
 def worst(n, epsilon, larger):
     """Return the largest E[Y_n - e^larger]_+ + E[1 - e^larger Y_n]_+ over all martingales.
 

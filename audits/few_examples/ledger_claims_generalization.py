@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.stats import binom
 
+from algorithms.few_examples.couplings import adjusted_variable
 from algorithms.few_examples.deletion import Budget
 from audits.few_examples.bounded_ratios import (
     ROUNDING,
@@ -16,7 +17,6 @@ from audits.few_examples.bounded_ratios import (
     VALUE,
     WEIGHT,
     excess,
-    moved,
 )
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
@@ -184,7 +184,9 @@ def built(f, epsilon):
     levels = [means[-1]]
     for level in means[-2::-1]:
         pairs = zip(level.reshape(-1, 2), levels[-1], strict=True)
-        levels.append(np.concatenate([moved(HALF, z, epsilon, g) for z, g in pairs]))
+        levels.append(
+            np.concatenate([adjusted_variable(z, HALF, epsilon=epsilon, mean=g) for z, g in pairs])
+        )
     return levels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -15,7 +16,7 @@ from algorithms.few_examples.covers import (
     sufficient_parts,
 )
 from algorithms.few_examples.hypotheses import flat_items, total_variation
-from algorithms.few_examples.packings import discrete_packing, greedy_code
+from algorithms.few_examples.packings import discrete_packing, greedy_code, product_packing
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success, diameters, users_law
 from audits.few_examples.transcribed import discrete_masses, least, products
@@ -346,6 +347,25 @@ def product(ledger):
         bias = scale * alpha / math.sqrt(d)
         steps = np.full(math.ceil(d / 8 / spread), spread)
         return 3 * alpha, sums_apart(steps, bias)
+
+    @ledger.identity("our packing: the masses of each symbol", shape=[(1, 1), (3, 2), (2, 4)],
+                     bias=[0.0, 0.2, 0.9], sign=1.0, mutant={"sign": -1.0})  # fmt: skip
+    def masses(shape, bias, sign):
+        d, half = shape
+        code = np.random.default_rng(0).integers(2, size=(5, d, half))
+        meant = [[[(1 + s * (bias if code[i, j, l] else -bias)) / (2 * half)
+                   for l in range(half) for s in (sign, -sign)]  # noqa: E741
+                  for j in range(d)] for i in range(5)]  # fmt: skip
+        return product_packing(code, bias), np.array(meant)
+
+    @ledger.sweep("our packing on a greedy code of [4]^2 and [2]^4: d_tv, by enumeration",
+                  shape=[(2, 2), (4, 1), (1, 4)], alpha=[1 / 48, 1e-3], scale=24.0,
+                  mutant={"scale": 6.0}, end_to_end=True)  # fmt: skip
+    def packed_products(shape, alpha, scale):
+        code = greedy_code(4, 1).reshape(-1, *shape)
+        laws = product_packing(code, scale * alpha / math.sqrt(shape[0]))
+        wholes = [functools.reduce(np.multiply.outer, law).ravel() for law in laws]
+        return 3 * alpha, min(total_variation(p, q) for p, q in itertools.combinations(wholes, 2))
 
     @ledger.sweep("the packing: divergence", most=1270.0, mutant={"most": 500.0}, **domain)
     def diameter(d, alpha, spread, most):

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from algorithms.few_examples.covers import bounded_gaussian_cover, gaussian_cover
 from algorithms.few_examples.hypotheses import GaussianComparison
-from algorithms.few_examples.packings import gaussian_packing, greedy_code
+from algorithms.few_examples.packings import covariance_packing, gaussian_packing, greedy_code
 from audits.few_examples.best_tests import least_users
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success
@@ -217,6 +217,27 @@ def bounded_covariance(ledger):
         share = np.linalg.solve(other, one)
         kl = (np.trace(share) - d - np.linalg.slogdet(share)[1]) / 2
         return kl, most * alpha**2 if inside else 0.0
+
+    @ledger.identity("our packing: the matrices", d=[2, 3, 5], spread=[0.0, 0.4], sign=1.0,
+                     mutant={"sign": -1.0})  # fmt: skip
+    def matrices(d, spread, sign):
+        code = np.random.default_rng(d).integers(2, size=(4, d * (d - 1) // 2))
+        meant = []
+        for word in code:
+            bits, one = iter(word), np.zeros((d, d))
+            for i in range(d):
+                one[i, i] = 1 + spread
+                for j in range(i + 1, d):
+                    one[i, j] = one[j, i] = sign * spread / d * (1 if next(bits) else -1)
+            meant.append(one)
+        return covariance_packing(code, spread), np.array(meant)
+
+    @ledger.sweep("d = 2, our packing: exactly", alpha=[1e-5, 1e-3, 0.01], scale=40.0,
+                  mutant={"scale": 4.0}, end_to_end=True)  # fmt: skip
+    def packed_plane(alpha, scale):
+        """In the plane, the two matrices have the same eigenvectors, with swapped eigenvalues."""
+        low, high = np.linalg.eigvalsh(covariance_packing([[0], [1]], scale * alpha)[1])
+        return 3 * alpha, swapped(high / low)
 
     @ledger.monte_carlo("d = 6, words that differ in two of 15 places: errors of the best test",
                         allowed=(1 - 3 * 0.01) / 2, draws=200_000, d=6, alpha=0.01, scale=40.0,

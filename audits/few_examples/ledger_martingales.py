@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.stats import binom
 
+from algorithms.few_examples.couplings import adjusted_variable, clip_to_mean
 from audits.few_examples.bounded_ratios import (
     DELTA,
     EPSILON,
@@ -16,9 +17,7 @@ from audits.few_examples.bounded_ratios import (
     SMALL,
     VALUE,
     WEIGHT,
-    clipped,
     excess,
-    moved,
     worst,
 )
 from dpaudit.ledger import statement
@@ -49,7 +48,7 @@ def clipping(ledger):
                     ], end_to_end=True, **LAWS)  # fmt: skip
     def moved_by_clipping(law, z, epsilon, factor):
         law = law / law.sum()
-        moves = law @ np.abs(z - clipped(law, z, epsilon))
+        moves = law @ np.abs(z - clip_to_mean(z, law, epsilon=epsilon))
         return moves, factor * (1 + math.exp(-epsilon)) * excess(law, z, epsilon) + 1e-15
 
     @ledger.step("E[e^(-epsilon) Z~ - Z]_+ = e^(-epsilon) E[Z - e^epsilon Z~]_+").identity(
@@ -74,7 +73,7 @@ def mean_of_clipped(ledger):
                     ], end_to_end=True, **LAWS)  # fmt: skip
     def shifted(law, z, epsilon, factor):
         law = law / law.sum()
-        hat = clipped(law, z, epsilon)
+        hat = clip_to_mean(z, law, epsilon=epsilon)
         return abs(law @ (hat - z)), factor * (law @ np.abs(z - hat)) * (1 + ROUNDING) + 1e-12
 
 
@@ -120,7 +119,7 @@ def adjusted(ledger):
         law = law / law.sum()
         to = target(law, z, epsilon, share)
         constant = best or 2 * (1 + math.exp(-epsilon))
-        moves = law @ np.abs(z - moved(law, z, epsilon, to))
+        moves = law @ np.abs(z - adjusted_variable(z, law, epsilon=epsilon, mean=to))
         allowed = abs(law @ z - to) + constant * excess(law, z, epsilon)
         return moves, allowed * (1 + ROUNDING) + 1e-15
 
@@ -128,7 +127,7 @@ def adjusted(ledger):
     def within(law, z, epsilon, share, width):
         law = law / law.sum()
         to = target(law, z, epsilon, share)
-        ratio = moved(law, z, epsilon, to) / to
+        ratio = adjusted_variable(z, law, epsilon=epsilon, mean=to) / to
         return np.abs(np.log(ratio)).max(), width * epsilon + ROUNDING
 
     @ledger.identity("(ii)", tolerance=1e-8, again=True, mutant={"again": False}, **domain)
@@ -139,7 +138,11 @@ def adjusted(ledger):
         """
         law = law / law.sum()
         to = target(law, z, epsilon, share)
-        found = moved(law, z, epsilon, to) if again else clipped(law, z, epsilon)
+        found = (
+            adjusted_variable(z, law, epsilon=epsilon, mean=to)
+            if again
+            else clip_to_mean(z, law, epsilon=epsilon)
+        )
         return 1 + law @ found / to, 2.0
 
     @ledger.sharper("no Z' has a constant below 2").sweep(

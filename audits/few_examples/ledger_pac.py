@@ -13,11 +13,15 @@ from algorithms.few_examples.learning import clipped_errors, pac_pmf, pac_users,
 from algorithms.few_examples.learning import pac_learner as our_pac_learner
 from algorithms.few_examples.representations import (
     Representation,
+    boosting_rounds,
     hashed_points,
     is_representation,
     point_functions,
     thresholds,
 )
+from algorithms.few_examples.representations import boost as our_boost
+from audits.few_examples import transcribed
+from audits.few_examples.bounded_ratios import WEIGHT
 from audits.few_examples.conventions import EPSILON, SHARE
 from audits.few_examples.hard_instances import best_success, users_law
 from audits.few_examples.transcribed import failure as failure_of
@@ -234,6 +238,36 @@ def boosting(ledger):
             now = now * np.where(wrong, math.sqrt(3), 1 / math.sqrt(3))
             now /= now.sum()
         return D[votes <= 0].sum(), boosted(rounds * power, 0.75) + 1e-12
+
+    rows = [[1.0, 1, 0, 0, 1, 1], [0.0, 1, 1, 1, 1, 1], [0.0, 1, 1, 1, 1, 0]]
+    repeated = {"labels": np.array([rows] * 4), "concept": np.ones(6),
+                "weights": np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5])}  # fmt: skip
+
+    @ledger.identity("our choice of the hypotheses, by loops", labels=Array(SHARE, (4, 3, 6)),
+                     concept=Array(SHARE, (6,)), weights=Array(WEIGHT, (6,)), times=3.0,
+                     mutant={"times": 1.0}, extremal=[repeated])  # fmt: skip
+    def chosen(labels, concept, weights, times):
+        classes, c = (labels > 0.5).astype(int), (concept > 0.5).astype(int)
+        return our_boost(classes, c, weights), transcribed.boost(classes, c, weights, times)
+
+    @ledger.falsify("our majority, where each class holds a hypothesis of error at most 1/4",
+                    labels=Array(SHARE, (5, 8, 8)), concept=Array(SHARE, (8,)),
+                    weights=Array(WEIGHT, (8,)), rounds=Integer(1, 5), power=1.0,
+                    mutant={"power": 12.0}, end_to_end=True,
+                    extremal=[{"labels": np.broadcast_to(1.0 - np.eye(8), (5, 8, 8)), "rounds": 1,
+                               "concept": np.ones(8), "weights": np.ones(8)}])  # fmt: skip
+    def our_majority(labels, concept, weights, rounds, power):
+        classes, c = (labels > 0.5).astype(int)[:rounds], (concept > 0.5).astype(int)
+        found = our_boost(classes, c, weights)
+        if any(error > 0.25 for error in transcribed.boosting_errors(found, c, weights)):
+            return None
+        wrong = 2 * np.sum(found == c, axis=0) <= rounds
+        return weights[wrong].sum() / weights.sum(), boosted(rounds * power, 0.75) + 1e-12
+
+    @ledger.identity("our number of rounds", alpha=[0.25, 0.1, 1e-3, 1e-12], seven=7,
+                     mutant={"seven": 8})  # fmt: skip
+    def rounds_of(alpha, seven):
+        return boosting_rounds(alpha), math.ceil(seven * math.log(1 / alpha))
 
     alphas = {"alpha": Interval(1e-30, 0.25, log=True), "extremal": [{"alpha": 0.25}]}
 

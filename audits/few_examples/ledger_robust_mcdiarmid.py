@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy.stats import binom
 
+from algorithms.few_examples.couplings import adjusted_function
 from audits.few_examples.bounded_ratios import (
     DELTA,
     EPSILON,
@@ -15,7 +16,6 @@ from audits.few_examples.bounded_ratios import (
     VALUE,
     WEIGHT,
     excess,
-    moved,
     worst,
 )
 from dpaudit.ledger import statement
@@ -32,17 +32,6 @@ def prefix_means(f, p):
     while means[0].ndim:
         means.insert(0, means[0] @ p)
     return means
-
-
-def adjust(f, p, epsilon):
-    """Return the function g of the proof, on whole inputs."""
-    means = prefix_means(f, p)
-    g = means[0]
-    for mean in means[1:]:
-        rows = mean.reshape(-1, len(p))
-        g = np.array([moved(p, z, epsilon, to) for z, to in zip(rows, np.ravel(g), strict=True)])
-        g = g.reshape(mean.shape)
-    return g
 
 
 def mean_of(f, p):
@@ -105,7 +94,7 @@ def adjustment(ledger):
     def adjusted_by(f, p, epsilon, n, best):
         f, p = first(f, n), np.array([p, 1 - p])
         rho = best or 2 * (1 + math.exp(-epsilon))
-        moves = mean_of(np.abs(adjust(f, p, epsilon) - f), p)
+        moves = mean_of(np.abs(adjusted_function(f, p, epsilon=epsilon) - f), p)
         return moves, rho * violations(f, p, epsilon) * (1 + ROUNDING) + 1e-12
 
     @ledger.falsify("functions of two items of three kinds", weights=Array(WEIGHT, (3,)),
@@ -114,7 +103,7 @@ def adjustment(ledger):
     def three_kinds(weights, f, epsilon, part):
         p = weights / weights.sum()
         rho = part * 2 * (1 + math.exp(-epsilon))
-        moves = mean_of(np.abs(adjust(f, p, epsilon) - f), p)
+        moves = mean_of(np.abs(adjusted_function(f, p, epsilon=epsilon) - f), p)
         return moves, rho * violations(f, p, epsilon) * (1 + ROUNDING) + 1e-12
 
     ledger.edge("misprints are read as they are meant").sweep(
@@ -174,7 +163,7 @@ def adjusted_concentrates(ledger):
                     ], **BITS)  # fmt: skip
     def built(f, p, epsilon, n, larger, width):
         f, p = first(f, n), np.array([p, 1 - p])
-        g, mean, e = adjust(f, p, epsilon), mean_of(f, p), math.exp(larger)
+        g, mean, e = adjusted_function(f, p, epsilon=epsilon), mean_of(f, p), math.exp(larger)
         found = mean_of(np.maximum(g - e * mean, 0) + np.maximum(mean - e * g, 0), p)
         return found / mean, worst(n, width * epsilon, larger) + 1e-9
 

@@ -525,3 +525,26 @@ def mass_of_w(means, variance, h, other):
     low, high = sorted(((-B - root) / A, (-B + root) / A))
     between = P.cdf(high) - P.cdf(low)
     return between if A < 0 else 1 - between
+
+
+def boost(classes, concept, weights, times=3.0):
+    """Return the hypothesis of least weighted error of each class; errors then weigh more."""
+    weights, found = [float(w) for w in weights], []
+    for rows in classes:
+        errors = [sum(w for w, h, c in zip(weights, row, concept, strict=True) if h != c)
+                  for row in rows]  # fmt: skip
+        best = rows[errors.index(min(errors))]
+        weights = [w * (times if h != c else 1) for w, h, c in zip(weights, best, concept,
+                                                                   strict=True)]  # fmt: skip
+        found.append(best)
+    return np.array(found)
+
+
+def boosting_errors(chosen, concept, weights):
+    """Return the weighted error of each chosen hypothesis in its own round."""
+    weights, errors = [float(w) for w in weights], []
+    for row in chosen:
+        wrong = [h != c for h, c in zip(row, concept, strict=True)]
+        errors.append(sum(w for w, bad in zip(weights, wrong, strict=True) if bad) / sum(weights))
+        weights = [w * (3 if bad else 1) for w, bad in zip(weights, wrong, strict=True)]
+    return errors
