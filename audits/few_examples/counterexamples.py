@@ -144,15 +144,15 @@ def masses_of_theorem_43():
 
 
 def known_covariance():
-    """Count the users for d = R = 1, sigma = 10^-5000, alpha = 0.1, epsilon = 1, m = 10^6."""
-    digits, alpha, epsilon, m = 5000, 0.1, 1.0, 10**6
+    """Count the users for d = R = 1, sigma = 10^-100, alpha = 0.1, epsilon = 1, m = 10^6."""
+    digits, alpha, epsilon, m = 100, 0.1, 1.0, 10**6
     low, high = 0.0, 10.0  # means that are more than 2 Phi^-1(1/2 + alpha) sigma apart
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if math.erf(middle / math.sqrt(8)) < 2 * alpha else (low, middle)
     needed = (math.log(2 * 2 / high) + digits * math.log(10)) / epsilon
     right = 1 / epsilon + 1 / (alpha * epsilon * math.sqrt(m)) + 1 / (alpha**2 * m)
-    return "users that are needed, against 1000 times Theorem 45", needed, 1000 * right
+    return "users that are needed, against 100 times Theorem 45", needed, 100 * right
 
 
 def users_for_two_points():
