@@ -253,6 +253,7 @@ def agnostic_lower(ledger):
     + 2 alpha is enough. The index l of the packing should be in [d_VC]. The printed [W] is a
     misprint.
     """
+    ledger.misprint("l in [W]", "l in [d_VC]")
     domain = {"d": [1, 2, 5, 8], "share": [0.2, 0.9]}
 
     @ledger.sweep("any hypothesis is bad for one of two distributions, exactly", more=2.0,
@@ -298,7 +299,7 @@ def agnostic_lower(ledger):
         terms = 1 / epsilon + 1 / (epsilon * math.sqrt(m * beta)) + 1 / (m * beta)
         return constant * math.log(2) * terms, n
 
-    ledger.edge("misprints are read as they are meant").sweep(
+    ledger.misprint("larger error > its best + 2 alpha", "at least best + 2 alpha").sweep(
         "one of the two errors is larger than its best + 2 alpha: it may be equal",
         alpha=0.01, kappa=1.0, lhs="best + 2 alpha + 1e-9", rhs="larger error",
     )(between)  # fmt: skip
@@ -343,7 +344,7 @@ def thresholds_vc(ledger):
     class represents itself, so d <= ln(card X + 1). Now take 2^b thresholds, and let D_X be uniform
     on the b points of the binary search for t. For exactly sum_(i <= b/4) C(b, i) thresholds t, a
     hypothesis errs on at most a quarter of these points. The number of these t is at most 2^(.811
-    b). Therefore, card H is at least (3/4) 2^(.189 b), and d is at least .131 b - .29. The set Z of
+    b). Therefore, card H is at least (3/4) 2^(.189 b), and d is at least .13 b - .29. The set Z of
     labelled points has card Z = 2 card X.
     """
 
@@ -385,7 +386,7 @@ def needed_for_thresholds(b, alpha, epsilon, m):
 
     The bound follows from `compatible`.
     """
-    return (0.131 * b - math.log(1.5)) / (6 * epsilon * alpha * m)
+    return (0.1308 * b - math.log(1.5)) / (6 * epsilon * alpha * m)
 
 
 @statement("few.thm40.remark", expected="refuted")
@@ -404,7 +405,6 @@ def gap(ledger):
     every t, A then outputs a hypothesis that fits t with probability at least (2/3) e^(-6 epsilon
     alpha m n). By few.thm40-vc, this probability is at most 2^(-.189 b) on average over t. For b >>
     1/alpha, this number exceeds the bound of the remark by more than any fixed power of logarithms.
-    For b >> 1/alpha, this number exceeds the bound of the remark by any power of logarithms.
 
     The last term may be replaced because uniform convergence depends on the VC dimension. But the
     exponential mechanism depends on the size of the class. For thresholds, a gap between d and d_VC
@@ -419,7 +419,7 @@ def gap(ledger):
         rhs="users that are promised",
     )  # fmt: skip
     def promised(b, alpha, epsilon, power):
-        needed = (0.131 * b - 0.41) / (6 * epsilon * alpha)
+        needed = (0.1308 * b - 0.41) / (6 * epsilon * alpha)
         terms = b / epsilon + 1 / (alpha * epsilon) + 1 / alpha**2  # VC dimension 1
         return needed, terms * math.log(terms * b / alpha) ** power
 

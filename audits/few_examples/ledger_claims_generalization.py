@@ -60,7 +60,8 @@ def weaker(ledger):
     cannot be smaller than epsilon (few.c3-range).
 
     So the values Y_(i-1) and Y_i in the proof of Lemma 32 are within e^epsilon of each other. The
-    constant of epsilon' in Lemmas 14 and 32 and in Theorem 13 is then half as large.
+    constant of epsilon' in Lemmas 14 and 32, and of the first term of epsilon' in Theorem 13, is
+    then half as large.
     """
     domain = {"weights": Array(WEIGHT, (4,)), "z": Array(VALUE, (4,)),
               "shift": Interval(-3.0, 3.0), "epsilon": EPSILON}  # fmt: skip

@@ -30,13 +30,12 @@ def table(ledger):
     Thetatilde(d^2/(epsilon^2 alpha^2)).
 
     The cell for item-level agnostic PAC learning is wrong. The correct lower bound in this cell is
-    d_VC/alpha^2, not d/alpha^2. Take 2^b thresholds. Thresholds have d >= .131 b - .29
+    d_VC/alpha^2, not d/alpha^2. Take 2^b thresholds. Thresholds have d >= .13 b - .29
     (few.thm40-vc) and VC dimension 1. The exponential mechanism learns thresholds with 128 ln
     40/alpha^2 + 4 (b ln 2 + ln 10)/(epsilon alpha) examples. This number of examples follows from
     the uniform convergence of distribution functions and from Theorem 9. For b >> 1/alpha, this
-    number is smaller than d/alpha^2 by more than any fixed power of logarithms. For b >> 1/alpha,
-    this number is smaller than d/alpha^2 by any power of logarithms. The cell describes previous
-    work. The lower bound of Theorem 40 has d_VC instead of d.
+    number is smaller than d/alpha^2 by more than any fixed power of logarithms. The cell describes
+    previous work. The lower bound of Theorem 40 has d_VC instead of d.
 
     All other user-level cells agree with their theorems. At m = 1, the user-level cells agree with
     the item-level cells up to a factor of 2. The first term, s/epsilon, matters only for large m.
@@ -51,7 +50,7 @@ def table(ledger):
         lhs="examples that are said to be needed", rhs="examples that are enough",
     )  # fmt: skip
     def thresholds(b, alpha, epsilon, power):
-        d = 0.131 * b - 0.29
+        d = 0.1308 * b - 0.29
         needed = d / alpha**2 + d / (epsilon * alpha)
         enough = 128 * math.log(40) / alpha**2 + 4 * (b + math.log(10)) / (epsilon * alpha)
         return needed / math.log(needed) ** power, enough
@@ -118,7 +117,7 @@ def regime(ledger):
 
     If logarithms are hidden and d = d_L, the regime consists of all m <= d^10/(epsilon^2 alpha^4).
     In this regime, the bound of Theorem 4 is at most twice the other bound. A term 1/epsilon is
-    counted in both bounds. For thresholds, d = d_L up to a constant, because d >= .131 b - .29
+    counted in both bounds. For thresholds, d = d_L up to a constant, because d >= .13 b - .29
     (few.thm40-vc) and d_L = b. If d is larger than d_L, the regime requires d <= 1 + d_L^6/(epsilon
     alpha^2 sqrt(m)) up to constants. Beyond the regime, only the term 1/epsilon of the other bound
     remains. Theorem 4 still has the term d/epsilon, which is d times as large as 1/epsilon.

@@ -65,6 +65,9 @@ def algorithm(ledger):
     answers (see Theorem 17). For an algorithm A with finitely many outputs, everything can be
     computed. The number of sets is binom(n, 4 kappa).
     """
+    ledger.misprint(
+        "card X_stable = emptyset, and X^((n - r) m)", "X_stable = emptyset, and Z^((n - r) m)"
+    )
     twice = {"quarter": 4, "mutant": {"quarter": 3}, "tolerance": 1e-7, "floor": 1e-6}
 
     @ledger.identity("our distribution against a count", extremal=[STEP, FIRST],

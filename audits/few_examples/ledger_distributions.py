@@ -107,7 +107,7 @@ def discrete_cover(ledger):
     def size(k, alpha, most):
         return log_cover(k, alpha), most * k * math.log(k / alpha)
 
-    @ledger.edge("misprints are read as they are meant").sweep(
+    @ledger.misprint("multiples of floor(10 k/alpha)", "multiples of 1/floor(10 k/alpha)").sweep(
         "multiples of floor(10 k/alpha), as printed", k=4, alpha=0.1, lhs="mass of a distribution",
         rhs="largest multiple that is a mass"
     )  # fmt: skip

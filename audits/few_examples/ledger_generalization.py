@@ -220,6 +220,7 @@ def expected_divergence(ledger):
     probability delta for each i and all items are different. For n <= log(1/delta), group privacy
     alone is enough. The order of the items does not matter.
     """
+    ledger.misprint("variance, after the lemma", "standard deviation")
 
     @ledger.falsify("tests of sums", c=2.0, factor=2.0, mutant={"c": 0.1}, extremal=[
                         {"n": 60, "delta": d, "small": 0.5, **HALF} for d in (1e-3, 1e-6, 1e-9)

@@ -160,7 +160,7 @@ def user_level(ledger):
         tv = diameters([users_law(law, m) for law in laws])[1]
         return tv, min(1.0, math.sqrt(half * m * kl)) + 1e-12
 
-    @ledger.edge("misprints are read as they are meant").sweep(
+    @ledger.misprint("n_m(T) = n_1(T')", "n_m(T) >= n_1(T')").sweep(
         "T names three far sources, T' two of them", epsilon=0.1, lhs="n_m(T), at least",
         rhs="n_1(T')",
     )  # fmt: skip

@@ -147,7 +147,7 @@ def population(ledger):
         found = [plan.n_users, plan.n_items, plan.constant, plan.item_epsilon]
         return found, [n, N, c or 1.0, level]
 
-    @ledger.edge("misprints are read as they are meant").sweep(
+    @ledger.misprint("epsilon'(n)/epsilon''", "epsilon''/epsilon'(n)").sweep(
         "with epsilon'(n) a millionth of epsilon'' the printed ratio is bounded, and N is not",
         n1=1000, lhs="N", rhs="1000 n_1",
     )  # fmt: skip

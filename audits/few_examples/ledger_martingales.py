@@ -302,6 +302,7 @@ def expected_deviation(ledger):
     to mu. The paper requires this only in the proof (Y_0 := mu). All steps of the integral hold if
     delta <= 0.9 and eps sqrt(n) <= 0.6 sqrt(log(1/delta)).
     """
+    ledger.misprint("E[Y_i | ...] and k, in the proof", "E[C_i | ...] and n")
     domain = {"n": Integer(1, 2000), "small": SMALL, "delta": DELTA}
     known = [{"n": 2000, "small": 1.0, "delta": d} for d in (0.01, 1e-8, 1e-12)]
 

@@ -234,6 +234,7 @@ def clipped_guarantee(ledger):
     psi. E_2 and E_3 print pscr^psi instead of the clipped pscr^(psi, tau). If the scores were
     unclipped, E_2 and E_3 could not be combined with E_1.
     """
+    ledger.misprint(">= in the bound on E_1, and H' in D", "<=, and H' in calH")
     cases = [{"m": 1, "alpha": 0.5}, {"m": 2, "alpha": 0.5}, {"m": 3, "alpha": 0.4},
              {"m": 5, "alpha": 0.5}]  # fmt: skip
 
@@ -324,7 +325,7 @@ def clipped_guarantee(ledger):
         changed = np.clip(psi + sign * less, -1, 1)
         return np.clip(changed.sum(), -tau, tau), np.clip(psi.sum(), -tau, tau) + 1e-12
 
-    @ledger.edge("misprints are read as they are meant").sweep(
+    @ledger.misprint("increasing, in footnote 12", "decreasing").sweep(
         "increasing: psi = -1 and 1 with mean .5, then 1 for sure", n=1, lhs="Pr[E_3 fails] before",
         rhs="after",
     )  # fmt: skip

@@ -165,6 +165,7 @@ def to_perfect(ledger):
     the distribution of A(x). The paper prints "x ~ D^m" instead of "x ~ D^n", although A takes n
     items.
     """
+    ledger.misprint("D^m", "D^n")
     domain = {"law": Array(WEIGHT, (6,)), "laws": Array(WEIGHT, (6, 4)), "sharp": Integer(1, 9),
               "epsilon": Interval(0.0, 1.0), "delta": Interval(1e-6, 0.6)}  # fmt: skip
     apart = {"law": np.array([0.19] * 5 + [0.05]), "sharp": 1, "epsilon": 0.0, "delta": 1e-6}

@@ -106,7 +106,7 @@ def adjustment(ledger):
         moves = mean_of(np.abs(adjusted_function(f, p, epsilon=epsilon) - f), p)
         return moves, rho * violations(f, p, epsilon) * (1 + ROUNDING) + 1e-12
 
-    ledger.edge("misprints are read as they are meant").sweep(
+    ledger.misprint("the loop over i = 1, ..., n - 1", "i = 1, ..., n").sweep(
         "n = 1, f = 1 or e^epsilon, and g the mean: the loop ends before the last item", p=0.5,
         epsilon=0.1, lhs="E abs(g - f)", rhs="rho times the violation",
     )(unfinished)  # fmt: skip
@@ -187,6 +187,7 @@ def robust_mcdiarmid(ledger):
     to e^(-eps'/2) mu, where the walk is stopped. The walk can fall to this value if n is at least
     400 log(1/delta). After the walk, the last item makes f 0 with a small probability.
     """
+    ledger.misprint("x~_n ~ D^n", "x~_n ~ D")
     domain = {**BITS, "epsilon": Interval(1e-3, 0.2, log=True),
               "delta": Interval(1e-9, 0.1, log=True)}  # fmt: skip
     looks = [{**dictator(n), "p": 0.5, "epsilon": 0.01, "delta": 1e-9} for n in (1, 4)]

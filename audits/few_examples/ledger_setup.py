@@ -79,6 +79,7 @@ def privacy(ledger):
     Randomized response to one bit of every user is exactly (epsilon, 0)-DP. At item level, n counts
     items. So n users with m = 1 item each are the same as n items.
     """
+    ledger.misprint("A: Z -> O", "A: Z^(nm) -> O")
 
     @ledger.identity("the largest P(S) - exp(epsilon) P'(S) over all S", epsilon=EPSILON,
                      base=math.e, mutant={"base": 2.0}, tolerance=1e-11, **PAIR)  # fmt: skip
