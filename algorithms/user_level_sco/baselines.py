@@ -187,26 +187,29 @@ def output_perturbation(
     step: float,
     lipschitz: float,
     batch_size: int = 1,
+    n_phases: int = 1,
     epsilon: float,
     delta: float,
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Run one pass of SGD over all items, with Gaussian noise for a group of m items.
+    """Run one pass of SGD over the items in phases, with Gaussian noise for a group of m items.
 
-    The algorithm combines Feldman, Koren & Talwar (2020), Section 4, with group privacy. Steps of
-    size at most 2 / beta do not increase distances. So one item moves all later iterates by at most
-    2 step G divided by the batch size. The m items of a user move all later iterates by at most m
-    times this amount.
+    The algorithm combines Feldman, Koren & Talwar (2020), Section 4, with group privacy. Phase s
+    takes n / 2^s users and steps of size step / 4^(s - 1), and begins at the noisy average of the
+    phase before. With one phase, it takes all users. Steps of size at most 2 / beta do not increase
+    distances. So one item moves all later iterates of its phase by at most 2 step G divided by the
+    batch size. The m items of a user move them by at most m times this amount.
 
-    **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size.
-    The noise is exact for the Gaussian mechanism.
+    **Guarantee** (epsilon, delta)-user-level DP. The noise of a phase is exact for the Gaussian
+    mechanism with its sensitivity 2 m step G / batch_size, and each user is in one phase only.
 
     **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and step <= 2 / beta.
     The Lipschitz constant and the step are checked.
 
-    **Departs** The algorithm of Feldman, Koren & Talwar localises in phases of geometrically
-    smaller steps. This function runs one phase of this kind.
+    **Departs** (1) Feldman, Koren & Talwar take ceil(log_2 n) phases. This function takes
+    `n_phases`, and the last phase need not be of one user. (2) They have no batches. (3) A noisy
+    average is projected on the domain before the next phase. Only the last one may lie outside.
 
     **Symbols** eta = `step`, G = `lipschitz`.
 
@@ -217,15 +220,20 @@ def output_perturbation(
     step, lipschitz : float
         Positive.
     batch_size : int, default 1
-        Number of items in a step. Leftover items are not used.
+        Number of items in a step. Leftover items of a phase are not used.
+    n_phases : int, default 1
+        Number of phases, such that each phase has at least `batch_size` items.
 
     Returns
     -------
     ndarray, [size, d]
     """
     rng = _validate.generator(rng)
-    average = sgd(data, loss=loss, domain=domain, start=start, step=step, batch_size=batch_size)
     users = users_of(data, loss)
+    step = _validate.positive("step", step)
+    size = _validate.draws(size)
+    x = _descent.starting_point(start, loss, users, domain)
+    parts = _phases(users, _validate.integer("n_phases", n_phases, at_least=1))
     longest = loss.longest_gradient(users, domain, "l2")
     if not longest <= _validate.positive("lipschitz", lipschitz) * (1 + 1e-12):
         raise ValueError(f"lipschitz must be at least {longest!r}, got {lipschitz!r}")
@@ -239,8 +247,23 @@ def output_perturbation(
     )  # fmt: skip
     sigma = 2 * users.shape[1] * step * lipschitz / (batch_size * mu)
     sigma *= _validate.positive("noise_multiplier", noise_multiplier)
-    noise = rng.normal(scale=sigma, size=(_validate.draws(size), average.size))
-    return average + noise
+    for s, part in enumerate(parts):
+        average = _one_pass(part, domain.project(x), loss, domain, step / 4**s, batch_size)
+        x = average + rng.normal(scale=sigma / 4**s, size=(size, x.shape[1]))
+    return np.asarray(x)
+
+
+def _phases(users: FloatArray, n_phases: int) -> list[FloatArray]:
+    """Return n / 2^s users for each phase s, or all users for a single phase."""
+    if n_phases == 1:
+        return [users]
+    ends = np.cumsum([len(users) // 2**s for s in range(1, n_phases + 1)])
+    if len(users) < 2**n_phases:
+        raise ValueError(
+            f"n_phases must be at most {int(math.log2(len(users)))} for {len(users)} users, got "
+            f"{n_phases}"
+        )
+    return np.split(users[: ends[-1]], ends[:-1])
 
 
 @dataclass(frozen=True)
@@ -341,15 +364,25 @@ def sgd(
     """
     users = users_of(data, loss)
     step = _validate.positive("step", step)
+    x = _descent.starting_point(start, loss, users, domain)
+    return np.asarray(_one_pass(users, x, loss, domain, step, batch_size)[0])
+
+
+def _one_pass(
+    users: FloatArray, x: FloatArray, loss: Loss, domain: Domain, step: float, batch_size: int
+) -> FloatArray:
+    """Return the average iterates ``[S, d]`` of one pass over all items, from points ``[S, d]``."""
     items = users.reshape(-1, 1, users.shape[-1])
     n_steps = _batches(len(items), batch_size)
-    x = _descent.starting_point(start, loss, users, domain)
-    total = np.zeros_like(x)
-    for t in range(n_steps):
-        q = _descent.finite_gradients(loss, x, items[t * batch_size : (t + 1) * batch_size])
-        x = domain.project(x - step * q.mean(axis=1))
-        total += x
-    return np.asarray(total[0] / n_steps)
+    averages = np.empty_like(x)
+    for some in _descent.chunks(len(x), batch_size * (x.shape[1] + 1)):
+        z, total = x[some], np.zeros_like(x[some])
+        for t in range(n_steps):
+            q = _descent.finite_gradients(loss, z, items[t * batch_size : (t + 1) * batch_size])
+            z = domain.project(z - step * q.mean(axis=1))
+            total += z
+        averages[some] = total / n_steps
+    return averages
 
 
 def _batches(n_users: int, batch_size: int) -> int:

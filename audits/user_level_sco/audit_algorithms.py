@@ -308,10 +308,11 @@ def audit_user_level_dp_sgd(auditor):
     auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
 
 
-def audit_output_perturbation(auditor):
+@pytest.mark.parametrize("n_phases", [1, 3])
+def audit_output_perturbation(auditor, n_phases):
     options = {
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "step": 0.1, "lipschitz": 1.0,
-        **LOUD,
+        "n_phases": n_phases, **LOUD,
     }  # fmt: skip
     result = auditor.check(
         partial(baselines.output_perturbation, **options),

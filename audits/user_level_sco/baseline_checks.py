@@ -115,25 +115,35 @@ def attack_group_privacy(ledger):
         return baselines.sgd(users, **run, **batch_options(B)), lines
 
     @ledger.identity(
-        "output perturbation adds noise for 2 m eta G / B", multiplier=Choice((1.0, 3.0)), moved=2,
-        mutant={"moved": 1}, examples=60, floor=1e-9, **RUN, **BUDGET,
+        "output perturbation adds noise for 2 m eta G / B in each phase", moved=2,
+        multiplier=Choice((1.0, 3.0)), phases=Choice((None, 2)), mutant={"moved": 1}, examples=60,
+        floor=1e-9, **{**RUN, **BUDGET, "tolerance": 1e-6},
     )  # fmt: skip
-    def perturbed(seed, m, d, B, epsilon, delta, multiplier, moved):
+    def perturbed(seed, m, d, B, epsilon, delta, multiplier, phases, moved):
+        """Two phases take 3 and 1 of the 7 users, and the second phase takes quarter steps."""
+        if phases and m < B:
+            return None
         users = np.random.default_rng(seed).normal(size=(7, m, d))
-        start = np.array([0.3, -0.2])[:d]
+        start, project = np.array([0.3, -0.2])[:d], transcribed.onto_ball(radius)
         run = {"loss": Huber(1.0), "domain": Ball(radius), "start": start, "step": 0.4}
         given = {} if multiplier == 1 else {"noise_multiplier": multiplier}
+        given |= {} if phases is None else {"n_phases": phases}
         rngs = [np.random.default_rng(seed) for _ in range(2)]
         ran = baselines.output_perturbation(
             users, 3, **run, **batch_options(B), lipschitz=1.5, epsilon=epsilon, delta=delta,
             **given, rng=rngs[0],
         )  # fmt: skip
-        average = derived.sgd(
-            users, start, gradient=transcribed.huber_gradient, B=B, eta=0.4,
-            project=transcribed.onto_ball(radius),
-        )  # fmt: skip
         sigma = multiplier * moved * m * 0.4 * 1.5 / B / derived.noise_ratio(epsilon, delta)
-        return ran, average + sigma * rngs[1].normal(size=(3, d))
+        ends = [start] * 3
+        for s, part in enumerate([users] if phases is None else [users[:3], users[3:4]]):
+            ends = [
+                derived.sgd(
+                    part, project(x), gradient=transcribed.huber_gradient, B=B, eta=0.4 / 4**s,
+                    project=project,
+                ) for x in ends
+            ]  # fmt: skip
+            ends = np.array(ends) + sigma / 4**s * rngs[1].normal(size=(3, d))
+        return ran, ends
 
     far = {"m": 3, "B": 1, "seed": 1, "user": 0, "sign": -1.0}
 
