@@ -76,6 +76,13 @@ def lemma_a_1_factor():
     return "vol(S)/vol(B) in the plane against the second display", float(volume), printed
 
 
+def votes():
+    """Evaluate Diff on a line for a user's vote 1{x >= z}, and for a user who always votes 0."""
+    x, y, u, delta = 0.01, 0.0, 1.0, 1.0
+    moved = abs((x + delta * u >= 1.005) - (y + delta * u >= 1.005)) / delta
+    return "how much Diff moves, against 2 d L norm(x - y)/(b delta), L = 1", moved, 2 * abs(x - y)
+
+
 def unit_of_complexity():
     """Compare d/(delta epsilon^3) with the data of fresh estimates with d directions each."""
     rng = np.random.default_rng(0)
@@ -91,7 +98,7 @@ def unit_of_complexity():
 
 COUNTEREXAMPLES = [
     theorem_4_9_minimum, theorem_4_3_small_n, section_2_conversion, appendix_e_rate,
-    orthonormal_directions, stationary_points, lemma_a_1_factor, unit_of_complexity,
+    orthonormal_directions, stationary_points, lemma_a_1_factor, votes, unit_of_complexity,
 ]  # fmt: skip
 
 
