@@ -358,8 +358,9 @@ def constant_after_rho(ledger):
         return exact, constant * math.log(16 * k / delta) ** 5 / epsilon**2
 
     ledger.consequence(
-        "A user who takes T and the best eta of this display stops far from the median for small n, "
-        "at .9 r_hat for n = 2^14. With the repaired constants, n must be 22 times as large for the same error. "
+        "A user who takes T and the best eta of this display stops far from the median for small "
+        "n, at .9 r_hat for n = 2^14. With the repaired constants, n must be 22 times as large "
+        "for the same error. "
         "Theorem 4 keeps its form (gm.thm4, gm.lemma14).",
         harm="accuracy",
     )
