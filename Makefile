@@ -18,7 +18,7 @@ help:
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
 	@echo "make nightly   slow tests, faults, adapters, planted mistakes, mutants of ledgers; no test is skipped"
 	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
-	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
+	@echo "make reference   make the run in reports/reference again; git keeps its summary, its first page and the errata as PDF"
 	@echo "make check   lint, types, and the rules of docs/prose.py for all English"
 	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"

@@ -1,7 +1,7 @@
 """Write a page for each paper of the reference run, with counts, mistakes and premises.
 
 The pages are written from a stored run when the site is built, so they agree with the run. The
-run's own pages (every statement, and the erratum sheets) are copied next to the site and linked
+run's own pages (every statement, and the errata) are copied next to the site and linked
 here.
 """
 
@@ -127,7 +127,7 @@ def _page(paper: dict[str, str], rows: list[StatementResult], *, has_sheet: bool
     lines += [f"The paper has {len(rows)} statements:", "", "| verdict | statements | meaning |"]
     lines += ["|---|---|---|"]
     lines += [f"| {verdict.words} | {found[verdict]} | {verdict.meaning} |" for verdict in order]
-    sheet = _link(f"erratum-{paper['name']}.html", "the erratum sheet")
+    sheet = _link(f"erratum-{paper['name']}.html", "the erratum")
     lines += [
         "",
         (f"Mistakes, with counterexamples and corrections: {sheet}. " * has_sheet)

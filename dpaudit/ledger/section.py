@@ -36,7 +36,7 @@ _SWEEPS = 6
 
 
 class StatementSection(Section[StatementResult]):
-    """Section of the statements, with its own page and an erratum sheet for each paper."""
+    """Section of the statements, with its own page and an erratum for each paper."""
 
     noun = "statement"
     rules: ClassVar = {
