@@ -213,6 +213,7 @@ def conversion(ledger):
     segments. For this function, E <grad F(w_t), Delta_t> does not exist. For OSD, the regret is
     defined with the comparator u^k, which depends on all gradients.
     """
+    ledger.misprint("F(x_(T+1)) - F(x_1) <= F*", "F(x_1) - F(x_(T+1)) <= F*")
     case = {**LINE, "smooth": False, "extra": 0.0, "extremal": [LONG, SHORT, VALLEY]}
     ledger.falsify("piecewise quadratic F, arbitrary errors", mutant={"gap": 0.5}, **case)(
         converted

@@ -284,6 +284,7 @@ def adaptive_composition(ledger):
     distribution of x_i given x_(1:i-1) is that of R^(i). In the proof of Theorem 4.3, the nodes of
     the tree share their noise.
     """
+    ledger.misprint("z_i in place of a dataset", "Z")
     kernels = {"first": Array(SHARE, (4, 2)), "second": Array(SHARE, (2, 4, 2))}
     kernels |= {"third": Array(SHARE, (4, 4, 2)), "alpha": ORDER, "reads": Choice(tuple(range(64)))}
     flat = np.array([[1.0, 0.2], [1.0, 0.2], [0.2, 1.0], [0.2, 1.0]])

@@ -319,6 +319,15 @@ def slightly_less(d):
     return 0.98 * diff_constant(d)
 
 
+def below_dimension(d):
+    return 0.99 * d
+
+
+def linear_variance(d, constant):
+    """Return d, the variance of one direction after the mean over d, in units of (L r/delta)^2."""
+    return float(d * d) / d, constant(d)
+
+
 @statement("zoo.lem3.2.var")
 def diff_varies_little(ledger):
     """If f(x, z) is differentiable and L-Lipschitz in x, then E norm(Diff_(f,delta)(x, y, z_(1:b))
@@ -342,6 +351,8 @@ def diff_varies_little(ledger):
                     tolerance=1e-10, mutant={"b": 1})(enumerated_variance)  # fmt: skip
     ledger.falsify("two kinked items, all directions", constant=sixteen,
                    mutant={"constant": slightly_less}, **attempt)(diff_variance)  # fmt: skip
+    ledger.sweep("a linear loss in d dimensions, exactly", d=[1, 30, 1000], constant=sixteen,
+                 mutant={"constant": below_dimension})(linear_variance)  # fmt: skip
     sharper = ledger.sharper("d + (1 - 1/d) c_d^2 for 16 d; it is at most 2 d, and attained")
     sharper.falsify("two kinked items, all directions", constant=diff_constant,
                     mutant={"constant": slightly_less}, **attempt)(diff_variance)  # fmt: skip
@@ -391,6 +402,6 @@ def ridge_moments(d, apart, kink):
     def gap(t):
         return np.abs(apart / 2 + t - kink) - np.abs(-apart / 2 + t - kink)
 
-    cuts = [c for c in (kink - apart / 2, kink + apart / 2) if -1 < c < 1]
-    second = on_sphere(d, lambda t: (d * gap(t)) ** 2, *sorted(cuts, reverse=True))
-    return second, on_sphere(d, lambda t: d * gap(t) * t, *sorted(cuts, reverse=True))
+    cuts = [c for c in (kink + apart / 2, kink - apart / 2) if -1 < c < 1]
+    second = on_sphere(d, lambda t: (d * gap(t)) ** 2, *cuts)
+    return second, on_sphere(d, lambda t: d * gap(t) * t, *cuts)

@@ -270,7 +270,7 @@ def decomposition(ledger):
         )[0, :, 0]  # fmt: skip
         return found[late:], np.clip(points, -1, 1)[: 6 - late]
 
-    @ledger.edge("misprints are read as they are meant").sweep(
+    @ledger.misprint("the sum over i = 1, ..., t", "i = 2, ..., t").sweep(
         "as printed, Fhat of abs on a line, t = 3, x_0 = -1, x_1 = x_2 = x_3 = 1", start=-1.0,
         lhs="abs(right side - grad Fhat(x_t))", rhs="0",
     )  # fmt: skip
@@ -354,7 +354,7 @@ def two_points(ledger):
     sensitivity.
     """
 
-    @ledger.edge("misprints are read as they are meant").sweep(
+    @ledger.misprint("f(w + delta u) - f(w + delta u)", "f(w + delta u) - f(w - delta u)").sweep(
         "as printed, f(x, z) = <z, x> in the plane", angle=[0.0, 0.7, 2.0], delta=[0.1, 1.0],
         lhs="norm(grad fhat(w) - E of the estimator)", rhs="0",
     )  # fmt: skip

@@ -215,6 +215,9 @@ def variance_reduced_oracle(ledger):
     [2, K]. With t = [2, K], the algorithm would use K (B_1 + B_2 (K - 1)) points, not the printed
     total. Line 9 has gtilde_t on both sides, but the right side must contain g_t instead.
     """
+    ledger.misprint(
+        "g~_t = g~_(t-1) + d_t and t = [2, K]", "g_t = g_(t-1) + d_t and t in {2, ..., T}"
+    )
 
     @ledger.identity("T = 4, B_1 = 4, B_2 = 1, with the noise of Tree(t)", noise=0.7,
                      mutant={"noise": 0.6}, **PATH)  # fmt: skip

@@ -352,6 +352,7 @@ def tree_mechanism(ledger):
     mixed s and sigma, the printed maximum over all i <= b is far from tight. In the sum, Z_i should
     be Z_j. The count and the noises in the proof fail (zoo.thm4.3.count, zoo.thm4.3.noise).
     """
+    ledger.misprint("Z_i in the sum", "Z_j")
     ledger.sweep(
         "linear algebra, n = 2 to 256, all q", n=range(2, 257), end_to_end=True,
         lhs="exact rho of x_1, ..., x_n at s_i = sigma_b = 1", rhs="sqrt(2 ln n)",
