@@ -44,14 +44,16 @@ def theorem_8_noise(constant=10.0):
 def theorem_c_2_noise():
     """Bound the delta of Algorithm 5 from below for beta = 0 and the constants 1.
 
-    The users of batch 1 are at two places with a distance of .15 / tau, equally many at each, but
-    for one user far out. So one user moves the clipped mean by .15 / tau.
+    All gradients are 0, except for one user of batch 1 at G or -G. So the clipped mean moves by
+    2/tau, and the first score is about B - 2. The later noise is included.
     """
-    log_n, log_m, delta = 20.0, 50.0, 1e-6
+    log_n, log_m, delta = 7 * math.log(10), 11 * math.log(10), 1e-6
     size, own = log_n + log_m, math.log(1 / delta)
-    batch, mu = 100 * (size + own), 0.15 * math.sqrt(size / (1 + own))
-    gap = batch / 2 * (1 + math.exp(-0.15)) - 2 - 0.9 * batch - 2 * (log_n + own)
-    passed = 1 - two_laplace_tail(gap) - log_n * math.exp(-batch / 100)
+    batch = 100 * (size + own)
+    mu = 2 * math.sqrt(size / (1 + own)) * math.sqrt(1 - log_m**-2)
+    steps = math.exp(log_n) / (2 * batch)
+    gap = 0.1 * batch - 2 - 2 * math.log(steps / delta)
+    passed = 1 - two_laplace_tail(gap) - steps * math.exp(-batch / 100)
     p, q = (float(normal_tail(1 / mu - x)) for x in (mu / 2, -mu / 2))
     return "delta of Algorithm 5 for beta = 0, at least", passed * p - math.e * q, delta
 
