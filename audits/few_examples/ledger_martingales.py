@@ -99,6 +99,8 @@ def adjusted(ledger):
     cases = [
         {**RARE, "epsilon": 3.0, "share": 0.0}, {**RARE, "epsilon": 0.1, "share": 0.0},
         {"law": np.ones(4), "z": np.zeros(4), "epsilon": 0.5, "share": 0.3},
+        {"law": np.ones(4), "z": np.ones(4), "epsilon": 0.5, "share": -0.6},
+        {"law": np.ones(4), "z": np.ones(4), "epsilon": 0.5, "share": 0.6},
         *({"law": np.ones(4), "z": np.array([0.1, 1, 2, 9]), "epsilon": e, "share": s}
           for e in (0.0, 0.3) for s in (-1.0, -0.2, 0.0, 0.2, 1.0)),
     ]  # fmt: skip
