@@ -10,7 +10,12 @@ from audits.user_level_sco.experiments import __main__ as experiments
 from audits.user_level_sco.experiments import measure
 from dpaudit.mechanisms import generator
 
-TINY = measure.Size("tiny", 2, (4_000, 8_000, 16_000), (1, 4, 16), (1, 2, 4), (2.0, 4.0, 8.0))
+TINY = measure.Size("tiny", 2, (4_000, 8_000, 16_000), (
+    measure.Grid(measure.Setting(), 2, (4_000, 8_000, 16_000), (1, 4, 16), (1, 2, 4),
+                 (2.0, 4.0, 8.0)),
+    measure.Grid(measure.Setting(8_000, 4, 64, 4.0, term=measure.PRIVACY), 1, (4_000, 8_000),
+                 (4,), (64,), (4.0,)),
+))  # fmt: skip
 
 
 @pytest.mark.parametrize("method", measure.METHODS)
@@ -25,14 +30,15 @@ def test_every_method_comes_nearer_than_its_start(method):
 
 def test_exponents_are_those_of_made_up_errors():
     rows = [
-        {"what": "n", "n": n, "signal": signal, "method": method, "excess": signal * n**-0.5}
+        {"what": "n", "n": n, "signal": signal, "method": method, "excess": signal * n**-0.5,
+         "term": measure.SAMPLING}
         for method in measure.METHODS for n in (1, 10, 100) for signal in (1.0, 4.0)
     ]  # fmt: skip
     found = pd.DataFrame(rows)
     assert list(experiments.worst(found[found.method == measure.FILTER], "n")) == pytest.approx(
         [4.0, 4 * 10**-0.5, 0.4]
     )
-    assert experiments.slopes(found)["n"][0].startswith("-0.5 [-0.5, -0.5]")
+    assert experiments.slopes(found, measure.SAMPLING)["n"][0].startswith("-0.5 [-0.5, -0.5]")
 
 
 def test_gradients_are_at_most_n_m():
@@ -58,12 +64,13 @@ def test_the_table_of_sizes_is_that_of_the_theorem():
 @pytest.mark.slow
 def test_the_page_shows_everything(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "QUICK", TINY)
-    monkeypatch.setattr(measure, "SIGNALS", (1.0,))
+    one = {measure.SAMPLING: (1.0,), measure.PRIVACY: (32.0,)}
+    monkeypatch.setattr(measure, "SIGNALS", one)
     printed = measure.at_printed_constants
     monkeypatch.setattr(measure, "at_printed_constants", lambda seed: printed(seed, n=9_500_000))
     experiments.main(["--out", str(tmp_path)])
     page = (tmp_path / "experiments.html").read_text(encoding="utf-8")
-    assert page.count("<img") == 1
+    assert page.count("<img") == 2
     assert all(method in page for method in measure.METHODS)
     assert "9500000" in page
 

@@ -121,6 +121,22 @@ def linear(domain: Domain, *, bias: float = 0.3, size: float = 1.0, dimension: i
     return Problem(Linear(), domain, items, probabilities, best)
 
 
+def pulled(domain: Domain, *, share: float, dimension: int) -> Problem:
+    """Return linear losses -<x, z>, where a share of the items pulls in one direction.
+
+    With probability `share`, z is (1, ..., 1) / sqrt(d), and otherwise one of +-e_k. So the
+    gradient of F has the length `share` in every dimension, and G is 1 in the l_2-norm. If `share`
+    is of the order of the error of a mean, the problem is as hard as in the papers' lower bounds.
+    """
+    d = _validate.integer("dimension", dimension, at_least=1)
+    share = _validate.probability("share", share)
+    pull = np.full((1, d), d**-0.5)
+    items = np.concatenate([pull, np.eye(d), -np.eye(d)])
+    probabilities = np.concatenate([[share], np.full(2 * d, (1 - share) / (2 * d))])
+    best = np.full(d, domain.radius) * (1.0 if isinstance(domain, Box) else d**-0.5)
+    return Problem(Linear(), domain, items, probabilities, best)
+
+
 def cube(loss: Loss, domain: Domain, *, center: ArrayLike, half_width: float) -> Problem:
     """Return a problem with z uniform on the 2^d corners of a cube whose center is x*.
 

@@ -179,6 +179,8 @@ def test_the_farthest_point_is_attained(domain, norm):
 POPULATIONS = [
     problems.linear(Ball(1.0), bias=0.3, size=2.0, dimension=3),
     problems.linear(Box(1.0), bias=0.3, dimension=3),
+    problems.pulled(Ball(2.0), share=0.2, dimension=3),
+    problems.pulled(Box(1.0), share=0.2, dimension=3),
     problems.cube(Quadratic(), Ball(1.0), center=[0.1, -0.2], half_width=0.5),
     problems.huber(Ball(1.0), center=[0.3, 0.1], half_width=0.6, threshold=0.5),
     problems.huber(Box(1.0), center=[0.3, 0.1], half_width=0.6, threshold=0.5),
@@ -210,6 +212,14 @@ def test_users_follow_the_population_on_average(heterogeneity):
     assert_frequencies(np.bincount(which, minlength=6), problem.probabilities)
 
 
+def test_a_pulled_problem_has_a_gradient_of_its_share():
+    problem = problems.pulled(Ball(2.0), share=0.3, dimension=50)
+    gradient = problem.gradient(np.zeros(50))
+    assert np.linalg.norm(gradient) == pytest.approx(0.3)
+    assert np.linalg.norm(problem.items, axis=1).max() == pytest.approx(1.0)
+    assert problem.excess(np.zeros((1, 50)))[0] == pytest.approx(0.6)
+
+
 def test_heterogeneous_users_repeat_themselves():
     problem = POPULATIONS[0]
     rng = np.random.default_rng(11)
@@ -235,6 +245,7 @@ def test_outliers_replace_whole_users():
     ("make", "words"),
     [
         (lambda: problems.linear(Ball(1.0), bias=1.0), "bias must be strictly between 0 and 1"),
+        (lambda: problems.pulled(Ball(1.0), share=1.5, dimension=2), "share must be"),
         (
             lambda: problems.cube(Quadratic(), Ball(1.0), center=[2.0], half_width=1.0),
             "center must be in the domain",

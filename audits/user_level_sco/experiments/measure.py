@@ -17,7 +17,7 @@ from algorithms.user_level_sco import baselines, coordinatewise, euclidean, prin
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear
 from algorithms.user_level_sco.plans import Plan, PlanWarning
-from algorithms.user_level_sco.problems import Problem, linear
+from algorithms.user_level_sco.problems import Problem, linear, pulled
 from dpaudit.mechanisms import generator
 
 FILTER, ROBUST = "filter (v2)", "robust (v1)"
@@ -25,8 +25,11 @@ DPSGD, OUTPUT, PUBLIC = "DP-SGD on users", "output perturbation", "no privacy"
 METHODS = (FILTER, ROBUST, DPSGD, OUTPUT, PUBLIC)
 EPSILON, DELTA, BIAS = 4.0, 1e-3, 0.2
 PRINTED_USERS = 12_000_000
-SIGNALS = (1.0, 4.0, 16.0, 64.0)
-"""Multiples of sqrt(d / (n m)) for the common mean. The results use the hardest multiple."""
+SAMPLING, PRIVACY = "sampling", "privacy"
+"""The term that dominates the error."""
+
+SIGNALS = {SAMPLING: (1.0, 4.0, 16.0, 64.0), PRIVACY: (16.0, 32.0, 64.0, 128.0)}
+"""Multiples of the term for the size of the gradient of F. The results use the hardest multiple."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Setting:
         Epsilon at delta = 1e-3.
     signal : float
         One of `SIGNALS`.
+    term : str
+        The term that dominates the error.
     """
 
     n: int = 32_000
@@ -48,6 +53,19 @@ class Setting:
     d: int = 4
     epsilon: float = EPSILON
     signal: float = 1.0
+    term: str = SAMPLING
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of the parameters, which vary in turn around one setting."""
+
+    around: Setting
+    trials: int
+    n: tuple[int, ...]
+    m: tuple[int, ...]
+    d: tuple[int, ...]
+    epsilon: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -57,24 +75,32 @@ class Size:
     name: str
     trials: int
     n: tuple[int, ...]
-    m: tuple[int, ...]
-    d: tuple[int, ...]
-    epsilon: tuple[float, ...]
+    grids: tuple[Grid, ...]
 
 
-QUICK = Size("quick", 3, (8_000, 16_000, 32_000, 64_000), (1, 4, 16), (1, 4, 16), (2.0, 4.0, 8.0))
-FULL = Size(
-    "full", 10, (8_000, 16_000, 32_000, 64_000, 128_000, 256_000), (1, 2, 4, 8, 16, 32, 64),
-    (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 8.0, 16.0),
-)  # fmt: skip
+USERS = (8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
+QUICK = Size("quick", 3, USERS[:4], (
+    Grid(Setting(), 3, USERS[:4], (1, 4, 16), (1, 4, 16), (2.0, 4.0, 8.0)),
+    Grid(Setting(16_000, 4, 256, 2.0, term=PRIVACY), 2, USERS[:3], (4, 8, 16), (128, 256, 512),
+         (2.0, 3.0, 4.0)),
+))  # fmt: skip
+FULL = Size("full", 10, USERS, (
+    Grid(Setting(), 10, USERS, (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16, 32),
+         (1.0, 2.0, 4.0, 8.0, 16.0)),
+    Grid(Setting(16_000, 4, 1024, 2.0, term=PRIVACY), 3, (8_000, 12_000, 16_000, 24_000, 32_000),
+         (4, 6, 8, 12, 16), (256, 512, 1024, 1536, 2048), (1.5, 2.0, 3.0, 4.0, 6.0)),
+))  # fmt: skip
 
 
 def problem_of(setting: Setting, method: str) -> Problem:
-    """Return linear losses.
+    """Return linear losses with a small gradient, for which G = 1 and D = 1.
 
-    Each item is a signed unit vector, and the items have a small common mean. The function F is
-    linear, so curvature does not help. The parameters are G = 1 in both norms, and D = 1.
+    The function F is linear, so curvature does not help. If sampling dominates, each item is a
+    signed unit vector, and G is 1 in both norms. If privacy dominates, see `problems.pulled`.
     """
+    if setting.term == PRIVACY:
+        term = math.sqrt(setting.d) / (setting.n * setting.epsilon * math.sqrt(setting.m))
+        return pulled(Ball(1.0), share=min(0.9, setting.signal * term), dimension=setting.d)
     domain = Box(1.0) if method == ROBUST else Ball(1.0)
     bias = min(0.9, setting.signal * math.sqrt(setting.d / (setting.n * setting.m)))
     return linear(domain, bias=bias, dimension=setting.d)
@@ -119,21 +145,13 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
         return baselines.output_perturbation(
             data, 1, lipschitz=1.0, **chosen, **options, **budget, rng=rng
         )[0]
-    return public_sgd(problem, data)
+    return empirical_minimiser(problem, data)
 
 
-def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
-    """Run public SGD in 32 steps of the size `baselines.sgd_step`."""
-    batch = len(data) // 32
-    x, total = np.zeros((1, data.shape[2])), np.zeros((1, data.shape[2]))
-    size = baselines.sgd_step(
-        data.shape[1], batch_size=batch, n_steps=32, lipschitz=1.0, radius=1.0
-    )
-    for t in range(32):
-        g = problem.loss.gradients(x, data[t * batch : (t + 1) * batch]).mean(axis=1)
-        x = problem.domain.project(x - size * g)
-        total += x
-    return total[0] / 32
+def empirical_minimiser(problem: Problem, data: np.ndarray) -> np.ndarray:
+    """Return the point of the ball with the least average loss -<x, z> over all items."""
+    mean = data.mean(axis=(0, 1))
+    return problem.domain.radius * mean / max(float(np.linalg.norm(mean)), 1e-300)
 
 
 def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[dict[str, Any]]:
@@ -145,6 +163,8 @@ def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[di
         rng = generator(seed, "user_level_sco", what, repr(setting), str(trial))
         data = problem_of(setting, FILTER).sample(setting.n, setting.m, rng=rng)
         for method in METHODS:
+            if setting.term == PRIVACY and method == ROBUST:  # its norm of the items is sqrt(d)
+                continue
             try:
                 found = one_run(method, setting, data, rng=rng)
             except ValueError as error:  # there are fewer users than two batches need
@@ -164,11 +184,12 @@ def all_excesses(size: Size, seed: int) -> Iterator[dict[str, Any]]:
 
     The parameters n, m, d and epsilon vary in turn.
     """
-    for what in ("n", "m", "d", "epsilon"):
-        for value in getattr(size, what):
-            for signal in SIGNALS:
-                setting = replace(Setting(signal=signal), **{what: value})
-                yield from excesses(setting, size.trials, seed, what)
+    for grid in size.grids:
+        for what in ("n", "m", "d", "epsilon"):
+            for value in getattr(grid, what):
+                for signal in SIGNALS[grid.around.term]:
+                    setting = replace(grid.around, signal=signal, **{what: value})
+                    yield from excesses(setting, grid.trials, seed, what)
 
 
 # --- the filter -----------------------------------------------------------------------------------
