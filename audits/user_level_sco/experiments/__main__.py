@@ -121,7 +121,7 @@ ball that it contains.</p>
 <h2>Exponents of the average excess, with 95 % intervals</h2>
 {table_html(slopes(tables["risk"], measure.SAMPLING))}
 {table_html(slopes(tables["risk"], measure.PRIVACY))}
-<p class="quiet">Without privacy is the minimiser of the average loss. The rate of v1 is another
+<p class="quiet">"No privacy" is the minimiser of the average loss. The rate of v1 is another
 one, with d in both terms. Where privacy dominates, v1 does not run, because its norm of the items
 would be sqrt(d).</p>
 <h2>Evaluated gradients</h2>
