@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from algorithms.user_level_sco import baselines, coordinatewise, euclidean
 from algorithms.user_level_sco.plans import Plan
+from algorithms.user_level_sco.private_means import (
+    ClippedMean,
+    ConcentratedMean,
+    PrivateMean,
+    Selection,
+    WinsorizedMean,
+)
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +53,7 @@ def without_test(
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
 
 
-def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any) -> Floats:
+def dp_sgd_items(data: ArrayLike, size: int, **options: Any) -> Floats:
     """Clip items instead of users' means, and forget that a user has m items.
 
     **Mistake** The noise is for one item, whose share of a user's mean is clip_norm / m.
@@ -55,9 +62,49 @@ def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any
     this pair is m times too large.
     """
     m = np.asarray(data).shape[1]
-    return baselines.user_level_dp_sgd(
-        data, size, clip_norm=clip_norm, noise_multiplier=1 / m, **options
-    )
+    return baselines.user_level_dp_sgd(data, size, noise_multiplier=1 / m, **options)
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """A rule with the account of one rule and the means of another."""
+
+    account: PrivateMean
+    used: PrivateMean
+
+    def selection(self, dimension: int) -> Selection:
+        return self.account.selection(dimension)
+
+    def sensitivity(self, batch_size: int, dimension: int) -> float:
+        return self.account.sensitivity(batch_size, dimension)
+
+    def means(self, gradients: Floats, size: int, *, rng: np.random.Generator) -> Floats:
+        return self.used.means(gradients, size, rng=rng)
+
+
+def exact_median(data: ArrayLike, size: int, *, mean: WinsorizedMean, **options: Any) -> Floats:
+    """Choose the intervals of a winsorized mean without privacy.
+
+    **Mistake** The choice is the best interval, as with epsilon0 = infinity.
+
+    **Breaks at** half of the users at one point, half of them at another, and one user who decides
+    which of them is the median. All clipped values move from one point to the other.
+    """
+    exact = _Replaced(mean, replace(mean, epsilon0=1e9))
+    return baselines.user_level_dp_sgd(data, size, mean=exact, **options)
+
+
+def without_weights(
+    data: ArrayLike, size: int, *, mean: ConcentratedMean, **options: Any
+) -> Floats:
+    """Average all gradients, with noise for gradients that are concentrated.
+
+    **Mistake** Neither the test nor the weights of the concentrated mean exist.
+
+    **Breaks at** one user at G or at -G, and all other users at 0. The mean moves by 2 G / B.
+    """
+    plain = _Replaced(mean, ClippedMean(1e300))
+    return baselines.user_level_dp_sgd(data, size, mean=plain, **options)
 
 
 def output_perturbation_of_one_item(data: ArrayLike, size: int, **options: Any) -> Floats:

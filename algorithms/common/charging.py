@@ -169,3 +169,21 @@ def largest_mu(
     if excess(low) >= 0:
         return 0.0
     return math.exp(brentq(excess, low, high, xtol=1e-10)) * (1 - 1e-9)
+
+
+def largest_epsilon0(epsilon: float, delta: float, *, calls: int) -> float:
+    """Return the largest epsilon0 at which `calls` answers are (epsilon, delta)-DP, rounded down.
+
+    Every epsilon0 up to epsilon / calls suffices for any delta, by basic composition.
+    """
+    epsilon = _validate.positive("epsilon", epsilon)
+    delta = _validate.probability("delta", delta)
+    calls = _validate.integer("calls", calls, at_least=1)
+
+    def excess(epsilon0: float) -> float:
+        return composed_profile(epsilon, calls=calls, epsilon0=epsilon0) - delta
+
+    high = epsilon / calls
+    while excess(2 * high) <= 0:
+        high *= 2
+    return float(brentq(excess, high, 2 * high)) * (1 - 1e-9)

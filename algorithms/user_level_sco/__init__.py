@@ -18,6 +18,7 @@ appendix.
 - `losses`, `domains` and `problems` define the problems that are minimised.
 
 - `baselines` has the algorithms that a user would run instead of the paper's algorithms.
+  `private_means` has the means of previous algorithms, for which `baselines` runs SGD.
 
 Neighbours are datasets ``[n, m, p]`` that differ in one user. A dataset has n users with m items
 each.

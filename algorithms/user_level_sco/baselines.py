@@ -11,20 +11,26 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.common.charging import largest_mu
+from algorithms.common.charging import largest_epsilon0, largest_mu
 from algorithms.user_level_sco import _descent
-from algorithms.user_level_sco.domains import Domain, lengths
+from algorithms.user_level_sco.domains import Domain
 from algorithms.user_level_sco.losses import Loss, users_of
+from algorithms.user_level_sco.private_means import (
+    ClippedMean,
+    ConcentratedMean,
+    PrivateMean,
+    WinsorizedMean,
+)
 
 
 @dataclass(frozen=True)
 class DPSGDParameters:
-    """Batches, steps, step size and clipping norm of `user_level_dp_sgd`."""
+    """Batches, steps, step size and rule for the mean of `user_level_dp_sgd`."""
 
     batch_size: int
     n_steps: int
     step: float
-    clip_norm: float
+    mean: PrivateMean
 
 
 def dp_sgd_parameters(
@@ -37,21 +43,24 @@ def dp_sgd_parameters(
     lipschitz: float,
     radius: float,
     n_batches: int = 32,
+    mean: str = "clipped",
 ) -> DPSGDParameters:
     """Return the tuned parameters of `user_level_dp_sgd` that the experiments use.
 
-    The users form `n_batches` batches, and each batch is visited once. Mean gradients are clipped
-    to C = min(G, 2 G / sqrt(m)). The step size is (D / V) / sqrt(T), where V**2 = G**2 / (B m) + d
-    sigma**2 is the variance of a noisy gradient.
+    The users form `n_batches` batches, and each batch is visited once. Mean gradients are assumed
+    to be within C = min(G, 2 G / sqrt(m)) of each other's mean, or are clipped to C. The step size
+    is (D / V) / sqrt(T), where V**2 = G**2 / (B m) + d sigma**2 is the variance of a noisy
+    gradient.
 
     **Guarantee** Privacy does not depend on these choices, because `dp_sgd_sigma` scales the noise
-    for the clipping norm and for the number of visits. All choices depend on public values only.
+    for the rule and for the number of visits. All choices depend on public values only.
 
     **Departs** The papers print no parameters of DP-SGD. (1) Lipschitz losses bound mean gradients
     by G only. If items are drawn independently, mean gradients are within about G / sqrt(m) of the
     population gradient. So a user with m items needs less noise. If the population gradient is
     longer than C, clipping shortens it. (2) The step size balances D**2 / (eta T) and eta V**2 over
-    T steps. The step (D / G) / sqrt(T) ignores the noise, and is larger.
+    T steps. The step (D / G) / sqrt(T) ignores the noise, and is larger. (3) The choices of
+    intervals get epsilon / 2 and delta / 2, and the test gets 0.3 epsilon and delta / 10.
 
     Parameters
     ----------
@@ -63,6 +72,13 @@ def dp_sgd_parameters(
         G and D, positive.
     n_batches : int, default 32
         Number of batches, which is the number T of steps. At most n.
+    mean : {"clipped", "winsorized", "concentrated"}
+        Rule for the mean of a batch. See `private_means`.
+
+    Raises
+    ------
+    ValueError
+        Also if the batches are too small for the test of a concentrated mean.
     """
     n_batches = _validate.integer("n_batches", n_batches, at_least=1)
     batch = _validate.integer("n_users", n_users, at_least=n_batches) // n_batches
@@ -70,34 +86,72 @@ def dp_sgd_parameters(
     d = _validate.integer("dimension", dimension, at_least=1)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
-    clip = min(lipschitz, 2 * lipschitz / math.sqrt(m))
-    sigma = dp_sgd_sigma(
-        n_users, batch_size=batch, n_steps=n_batches, clip_norm=clip, epsilon=epsilon, delta=delta
-    )
+    budget = {
+        "epsilon": _validate.positive("epsilon", epsilon),
+        "delta": _validate.probability("delta", delta),
+    }
+    rule = _rule(mean, min(lipschitz, 2 * lipschitz / math.sqrt(m)), lipschitz, d, **budget)
+    sigma = dp_sgd_sigma(n_users, d, batch_size=batch, n_steps=n_batches, mean=rule, **budget)
     noise = math.sqrt(lipschitz**2 / (batch * m) + d * sigma**2)
-    return DPSGDParameters(batch, n_batches, radius / (noise * math.sqrt(n_batches)), clip)
+    return DPSGDParameters(batch, n_batches, radius / (noise * math.sqrt(n_batches)), rule)
+
+
+def _rule(
+    mean: str, spread: float, bound: float, dimension: int, *, epsilon: float, delta: float
+) -> PrivateMean:
+    """Return a rule that spends a part of the budget next to the noise."""
+    if mean == "clipped":
+        return ClippedMean(spread)
+    if mean == "concentrated":
+        return ConcentratedMean(spread, 0.3 * epsilon, delta / 10)
+    if mean != "winsorized":
+        raise ValueError(f"mean must be clipped, winsorized or concentrated, got {mean!r}")
+    calls = WinsorizedMean(spread, bound, 1.0).selection(dimension).calls
+    epsilon0 = largest_epsilon0(epsilon / 2, delta / 2, calls=calls)
+    return WinsorizedMean(spread, bound, epsilon0)
 
 
 def dp_sgd_sigma(
-    n_users: int, *, batch_size: int, n_steps: int, clip_norm: float, epsilon: float, delta: float
+    n_users: int,
+    dimension: int,
+    *,
+    batch_size: int,
+    n_steps: int,
+    mean: PrivateMean,
+    epsilon: float,
+    delta: float,
 ) -> float:
     """Return the standard deviation of the noise of each step of `user_level_dp_sgd`.
 
     A user is in at most k = ceil(n_steps / (n / B)) batches. In each of these batches, the user
-    moves the mean by at most 2 clip_norm / B. Together, these k steps are a Gaussian mechanism with
-    mu = sqrt(k) 2 clip_norm / (B sigma). The same mu holds for adaptive steps (Dong, Roth & Su
-    2022, Corollary 3.3). The sigma for (epsilon, delta) follows from the exact profile of Gaussian
-    noise (Balle & Wang 2018).
+    moves the mean by at most its sensitivity Delta. Together, these k steps are a Gaussian
+    mechanism with mu = sqrt(k) Delta / sigma. The same mu holds for adaptive steps (Dong, Roth & Su
+    2022, Corollary 3.3). The rule may also reveal epsilon0-DP answers, and its failures add k
+    `failure` to delta. The sigma for (epsilon, delta) follows from the exact profile of the
+    composition of answers and noise (`charging.composed_profile`).
+
+    Raises
+    ------
+    ValueError
+        If the answers and failures of the rule alone spend the whole budget.
     """
-    mu = largest_mu(
-        _validate.positive("epsilon", epsilon),
-        _validate.probability("delta", delta),
-        calls=0, epsilon0=0.0, epsilon1=0.0,
-    )  # fmt: skip
     n_batches = _batches(n_users, batch_size)
     visits = math.ceil(_validate.integer("n_steps", n_steps, at_least=1) / n_batches)
-    clip = _validate.positive("clip_norm", clip_norm)
-    return math.sqrt(visits) * 2 * clip / (batch_size * mu)
+    dimension = _validate.integer("dimension", dimension, at_least=1)
+    spent = mean.selection(dimension)
+    epsilon = _validate.positive("epsilon", epsilon)
+    left = _validate.probability("delta", delta) - visits * spent.failure
+    mu = 0.0
+    if left > 0:
+        mu = largest_mu(
+            epsilon, left, calls=visits * spent.calls, epsilon0=spent.epsilon0, epsilon1=0.0
+        )
+    if mu == 0:
+        raise ValueError(
+            f"mean must leave a part of epsilon = {epsilon!r} and delta = {delta!r} for the noise "
+            f"in {visits} visits, got {mean!r}"
+        )
+    return math.sqrt(visits) * mean.sensitivity(batch_size, dimension) / mu
 
 
 def user_level_dp_sgd(
@@ -110,17 +164,18 @@ def user_level_dp_sgd(
     batch_size: int,
     n_steps: int,
     step: float,
-    clip_norm: float,
+    mean: PrivateMean,
     epsilon: float,
     delta: float,
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Run projected SGD on noisy means of clipped gradients, and return the average iterate.
+    """Run projected SGD on private means of the users' gradients, and return the average iterate.
 
-    The algorithm is DP-SGD (Abadi et al. 2016), with users as examples. The mean gradient of each
-    user is clipped to `clip_norm`. At every step, Gaussian noise is added to the mean over a batch.
-    The batches are visited cyclically in the order of the data, without sampling.
+    With `ClippedMean`, the algorithm is DP-SGD (Abadi et al. 2016), with users as examples. At
+    every step, Gaussian noise is added to the mean of a batch, as the rule `mean` computes it. The
+    batches are visited cyclically in the order of the data, without sampling. If the rule releases
+    no mean, the iterate stays where it is.
 
     **Guarantee** All iterates together are (epsilon, delta)-user-level DP (see `dp_sgd_sigma`).
 
@@ -128,9 +183,10 @@ def user_level_dp_sgd(
 
     **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. This function
     uses fixed batches, so the account is exact and does not need secret batches. (2) The function
-    returns the average iterate. The guarantee covers all iterates.
+    returns the average iterate. The guarantee covers all iterates. (3) Levy et al., Asi & Liu and
+    Lowy et al. also differ in the outer loop (phases, regularisation). Only their means are here.
 
-    **Symbols** B = `batch_size`, T = `n_steps`, eta = `step`, C = `clip_norm`.
+    **Symbols** B = `batch_size`, T = `n_steps`, eta = `step`.
 
     Parameters
     ----------
@@ -141,8 +197,10 @@ def user_level_dp_sgd(
         As for `euclidean.filtered_sgd`.
     batch_size, n_steps : int
         B is at most n, and T is at least 1.
-    step, clip_norm : float
+    step : float
         Positive.
+    mean : PrivateMean
+        `ClippedMean`, `WinsorizedMean` or `ConcentratedMean` of `private_means`.
     epsilon, delta : float
         Epsilon is positive, and delta is in (0, 1).
     noise_multiplier : float, default 1
@@ -157,21 +215,20 @@ def user_level_dp_sgd(
     rng = _validate.generator(rng)
     users = users_of(data, loss)
     n_batches = _batches(len(users), batch_size)
-    sigma = _validate.positive("noise_multiplier", noise_multiplier) * dp_sgd_sigma(
-        len(users), batch_size=batch_size, n_steps=n_steps, clip_norm=clip_norm, epsilon=epsilon,
-        delta=delta,
-    )  # fmt: skip
     step = _validate.positive("step", step)
     x0 = _descent.starting_point(start, loss, users, domain)
+    sigma = _validate.positive("noise_multiplier", noise_multiplier) * dp_sgd_sigma(
+        len(users), x0.shape[1], batch_size=batch_size, n_steps=n_steps, mean=mean,
+        epsilon=epsilon, delta=delta,
+    )  # fmt: skip
     averages = np.empty((_validate.draws(size), x0.shape[1]))
     for some in _descent.chunks(size, batch_size * (x0.shape[1] + 1)):
         x, total = x0, np.zeros((some.stop - some.start, x0.shape[1]))
         for t in range(n_steps):
             first = t % n_batches * batch_size
             q = _descent.finite_gradients(loss, x, users[first : first + batch_size])
-            shrink = clip_norm / np.maximum(lengths(q, "l2"), clip_norm)
-            g = np.einsum("sb,sbd->sd", shrink, q) / batch_size
-            x = domain.project(x - step * (g + rng.normal(scale=sigma, size=total.shape)))
+            g = mean.means(q, len(total), rng=rng) + rng.normal(scale=sigma, size=total.shape)
+            x = domain.project(x - step * np.nan_to_num(g))
             total += x
         averages[some] = total / n_steps
     return averages

@@ -15,6 +15,7 @@ import pytest
 from algorithms.user_level_sco import baselines, coordinatewise, euclidean, scaled
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear, VaryingQuadratic
+from algorithms.user_level_sco.private_means import ClippedMean, ConcentratedMean, WinsorizedMean
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, Relation
 from dpaudit.neighbors import Choice, Interval, SearchSpace
 from mutants import user_level_sco as mutants
@@ -297,13 +298,54 @@ def pulled(n=40):
 def audit_user_level_dp_sgd(auditor):
     options = {
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 10, "n_steps": 8,
-        "step": 1.0, "clip_norm": 0.5, **LOUD,
+        "step": 1.0, "mean": ClippedMean(0.5), **LOUD,
     }  # fmt: skip
     result = auditor.check(
         partial(baselines.user_level_dp_sgd, **options),
         ApproxDP(1.0, DELTA, REPLACE, "Gaussian noise on clipped means"),
         pulled(),
         mutants=[partial(mutants.dp_sgd_items, **options)],
+    )
+    auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
+
+
+def crowds_apart(size, gap):
+    """Return a pair in which one user decides which of two crowds of a batch is larger."""
+    data = np.zeros((size, 4, 1))
+    data[::2] = gap
+    other = data.copy()
+    data[0], other[0] = gap, -gap
+    return NeighborPair(data, other, recipe=f"crowds at 0 and {gap:g}")
+
+
+def audit_winsorized_sgd(auditor):
+    options = {
+        "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 41, "n_steps": 2,
+        "step": 1.0, "mean": WinsorizedMean(0.01, 1.0, 0.2), **LOUD,
+    }  # fmt: skip
+    result = auditor.check(
+        partial(baselines.user_level_dp_sgd, **options),
+        ApproxDP(1.0, DELTA, REPLACE, "private medians, and Gaussian noise"),
+        [crowds_apart(82, 0.5), pulled(82)],
+        mutants=[partial(mutants.exact_median, **options)],
+    )
+    auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
+
+
+def audit_concentrated_sgd(auditor):
+    options = {
+        "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 200, "n_steps": 2,
+        "step": 1.0, "mean": ConcentratedMean(0.01, 0.2, 1e-3), **LOUD,
+    }  # fmt: skip
+    edge = pulled(400).left.copy()
+    edge[100:] = 0.02
+    moved = edge.copy()
+    edge[0], moved[0] = -0.01, 1.0
+    result = auditor.check(
+        partial(baselines.user_level_dp_sgd, **options),
+        ApproxDP(1.0, DELTA, REPLACE, "a private test, and Gaussian noise on weighted means"),
+        [pulled(400), NeighborPair(edge, moved, recipe="two crowds at the radius of neighbours")],
+        mutants=[partial(mutants.without_weights, **options)],
     )
     auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
 

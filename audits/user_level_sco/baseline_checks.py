@@ -1,7 +1,8 @@
 """Checks of the baselines of the experiments, which the paper compares with its algorithms.
 
 The rows of (2) and of Table 1 run these checks. DP-SGD privatises the mean gradient of every batch,
-and output perturbation uses group privacy.
+output perturbation uses group privacy, and two other rules for the mean use that gradients of users
+are concentrated.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from algorithms.user_level_sco import baselines
 from algorithms.user_level_sco.domains import Ball
 from algorithms.user_level_sco.losses import Huber, Linear, Quadratic
+from algorithms.user_level_sco.private_means import ClippedMean, ConcentratedMean, WinsorizedMean
 from audits.user_level_sco import derived, transcribed
 from audits.user_level_sco.small_runs import DRAWS, START, draws_alone, gradient_of, users_from
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -34,8 +36,9 @@ def attack_dp_sgd(ledger):
     )  # fmt: skip
     def run(seed, d, B, T, C, radius, epsilon, delta, multiplier, alone, factor):
         data, start = users_from(seed, d), START[:d]
-        options = {"batch_size": B, "n_steps": T, "step": 0.4, "clip_norm": C, "epsilon": epsilon}
-        options |= {"delta": delta, "loss": Huber(1.0), "domain": Ball(radius), "start": start}
+        options = {"batch_size": B, "n_steps": T, "step": 0.4, "mean": ClippedMean(C)}
+        options |= {"epsilon": epsilon, "delta": delta}
+        options |= {"loss": Huber(1.0), "domain": Ball(radius), "start": start}
         options |= {} if multiplier is None else {"noise_multiplier": multiplier}
         rngs = [np.random.default_rng(seed) for _ in range(2)]
         with draws_alone(alone, B * (d + 1)):
@@ -43,13 +46,15 @@ def attack_dp_sgd(ledger):
         groups = [1] * DRAWS if alone else [DRAWS]
         parts = [rngs[1].normal(size=(T, group, d)) for group in groups]
         noise = np.concatenate(parts, axis=1).transpose(1, 0, 2)
-        sigma = derived.dp_sgd_noise(30, B, T, C, epsilon, delta) * (multiplier or 1.0)
+        sigma = derived.dp_sgd_noise(30, B, T, epsilon, delta, moves=2 * C / B)
+        sigma *= multiplier or 1.0
         lines = []
         for draw in noise:
             rest = iter(draw)
             lines.append(derived.dp_sgd(
-                data, start, gradient=transcribed.huber_gradient, B=B, T=T, eta=factor * 0.4, C=C,
-                project=transcribed.onto_ball(radius), sigma=sigma,
+                data, start, gradient=transcribed.huber_gradient, B=B, T=T, eta=factor * 0.4,
+                mean=lambda q, t: derived.clipped_mean(q, C), sigma=sigma,
+                project=transcribed.onto_ball(radius),
                 normal=lambda scale, size, rest=rest: scale * next(rest),
             ))  # fmt: skip
         return ran, np.array(lines)
@@ -63,14 +68,14 @@ def attack_dp_sgd(ledger):
         found = baselines.dp_sgd_parameters(n, m, d, **options)
         T = batches or 32
         B, C = n // T, lipschitz * min(1.0, 2 / math.sqrt(m))
-        sigma = derived.dp_sgd_noise(n, B, T, C, epsilon, delta)
+        sigma = derived.dp_sgd_noise(n, B, T, epsilon, delta, moves=2 * C / B)
         V = math.sqrt(lipschitz**2 / (B * m) + d * sigma**2)
         again = baselines.dp_sgd_sigma(
-            n, batch_size=B, n_steps=3 * T + 1, clip_norm=C, epsilon=epsilon, delta=delta
+            n, d, batch_size=B, n_steps=3 * T + 1, mean=ClippedMean(C), epsilon=epsilon, delta=delta
         )
         lines = [B, T, radius / V / T**power, C]
-        lines.append(derived.dp_sgd_noise(n, B, 3 * T + 1, C, epsilon, delta))
-        return [found.batch_size, found.n_steps, found.step, found.clip_norm, again], lines
+        lines.append(derived.dp_sgd_noise(n, B, 3 * T + 1, epsilon, delta, moves=2 * C / B))
+        return [found.batch_size, found.n_steps, found.step, found.mean.clip_norm, again], lines
 
     @ledger.falsify(
         "the step size of DP-SGD is the best for D^2 / (2 eta T) + eta V^2 / 2", part=1.0,
@@ -81,13 +86,164 @@ def attack_dp_sgd(ledger):
         options = {"epsilon": epsilon, "delta": delta, "lipschitz": lipschitz, "radius": radius}
         found = baselines.dp_sgd_parameters(n, m, d, **options)
         B, T, C = n // 32, 32, lipschitz * min(1.0, 2 / math.sqrt(m))
-        sigma = derived.dp_sgd_noise(n, B, T, C, epsilon, delta)
+        sigma = derived.dp_sgd_noise(n, B, T, epsilon, delta, moves=2 * C / B)
         V = lipschitz**2 / (B * m) + d * sigma**2
 
         def bound(eta):
             return radius**2 / (2 * eta * T) + eta * V / 2
 
         return bound(part * found.step), bound(move * found.step)
+
+
+def attack_concentrated_means(ledger):
+    """Compare the means that use concentration with their descriptions, and move one user."""
+    assumed = {"tau": Interval(0.1, 3.0), "epsilon0": Interval(0.5, 5.0)}
+
+    @ledger.identity(
+        "SGD on winsorized means", seed=Integer(0, 2**32), d=Choice((1, 2, 3)), T=Integer(1, 4),
+        G=Interval(0.3, 4.0), miss=Choice((None, 0.3)), part=0.5, mutant={"part": 0.6},
+        delta=Interval(0.01, 0.2), examples=60, tolerance=1e-5, floor=1e-6, **assumed,
+    )  # fmt: skip
+    def winsorized(seed, d, T, G, tau, epsilon0, miss, delta, part):
+        """The budget leaves a half of epsilon for the noise."""
+        rule = WinsorizedMean(tau, G, epsilon0, **({} if miss is None else {"miss": miss}))
+        P, w = derived.power_of_two(d), derived.winsorized_width(9, d, tau, miss or 0.01)
+        epsilon, rngs = 2 * -(-T // 3) * P * epsilon0, [np.random.default_rng(seed) for _ in "12"]
+        users = np.random.default_rng(seed).normal(size=(30, 2, d))
+        ran = baselines.user_level_dp_sgd(
+            users, 1, batch_size=9, n_steps=T, step=0.5, mean=rule, loss=Huber(1.0),
+            domain=Ball(2.0), start=np.zeros(d), epsilon=epsilon, delta=delta, rng=rngs[0],
+        )  # fmt: skip
+        sigma = derived.dp_sgd_noise(
+            30, 9, T, epsilon, delta, moves=5 * w * math.sqrt(P) / 9, calls=P, epsilon0=epsilon0
+        )
+
+        def mean(q, t):
+            signs = rngs[1].choice((-1.0, 1.0), size=(1, 1, P))[0, 0]
+            gumbel = rngs[1].gumbel(size=(P, max(1, math.ceil(2 * G / w))))
+            return derived.winsorized_mean(
+                q, tau=tau, G=G, epsilon0=epsilon0, miss=miss or 0.01, signs=signs, gumbel=gumbel
+            )
+
+        return ran[0], derived.dp_sgd(
+            users, np.zeros(d), gradient=transcribed.huber_gradient, B=9, T=T, eta=part, mean=mean,
+            sigma=sigma, project=transcribed.onto_ball(2.0),
+            normal=lambda scale, size: scale * rngs[1].normal(size=size),
+        )  # fmt: skip
+
+    @ledger.identity(
+        "SGD on concentrated means", seed=Integer(0, 2**32), d=Choice((1, 2)), T=Integer(1, 4),
+        share=Choice((None, 0.6)), failure=Interval(0.01, 0.03), far=Choice((0.0, 1e9)), part=0.5,
+        mutant={"part": 0.6}, examples=60, tolerance=1e-5, floor=1e-6,
+        **{**assumed, "epsilon0": Interval(3.0, 5.0)},
+    )  # fmt: skip
+    def concentrated(seed, d, T, tau, epsilon0, share, failure, far, part):
+        """The test passes or fails, by the spread of users; far users need exact distances."""
+        rule = ConcentratedMean(
+            tau, epsilon0, failure, **({} if share is None else {"share": share})
+        )
+        moves = derived.concentrated_bounds(15, tau, epsilon0, failure, share or 0.9)[2]
+        epsilon, rngs = 2 * -(-T // 2) * epsilon0, [np.random.default_rng(seed) for _ in "12"]
+        users = np.random.default_rng(seed).normal(size=(30, 2, d))
+        users[3] += far
+        ran = baselines.user_level_dp_sgd(
+            users, 1, batch_size=15, n_steps=T, step=0.5, mean=rule, loss=Quadratic(),
+            domain=Ball(2.0), start=np.zeros(d), epsilon=epsilon, delta=0.1, rng=rngs[0],
+        )  # fmt: skip
+        sigma = derived.dp_sgd_noise(
+            30, 15, T, epsilon, 0.1, moves=moves, calls=1, epsilon0=epsilon0, failure=failure
+        )
+        scale = derived.concentrated_bounds(15, tau, epsilon0, failure, share or 0.9)[0] / epsilon0
+
+        def mean(q, t):
+            noise = scale * rngs[1].laplace(size=(1, 1))[0, 0]
+            return derived.concentrated_mean(q, tau=tau, share=share or 0.9, noise=noise)
+
+        return ran[0], derived.dp_sgd(
+            users, np.zeros(d), gradient=lambda x, z: x - z, B=15, T=T, eta=part, mean=mean,
+            sigma=sigma, project=transcribed.onto_ball(2.0),
+            normal=lambda scale, size: scale * rngs[1].normal(size=size),
+        )  # fmt: skip
+
+    @ledger.falsify(
+        "a user moves a winsorized mean by at most its sensitivity, given the intervals",
+        seed=Integer(0, 2**32), d=Choice((1, 2, 3)), tau=Interval(0.1, 0.4), part=1.0,
+        size=Choice((1.0, 9.0)), mutant={"part": 0.5}, examples=60,
+        extremal=[{"seed": 1, "d": 2, "tau": 0.1, "size": 99.0}],
+    )  # fmt: skip
+    def moved(seed, d, tau, size, part):
+        """Almost no weight on the data fixes the intervals."""
+        rule = WinsorizedMean(tau, 1.0, 1e-12)
+        users = np.random.default_rng(seed).uniform(-1, 1, size=(7, d))
+        other = users.copy()
+        users[2], other[2] = 0.0, 0.0
+        users[2, 0], other[2, 0] = size, -size
+        a, b = (rule.means(q[None], 1, rng=np.random.default_rng(seed))[0] for q in (users, other))
+        return math.dist(a, b), part * rule.sensitivity(7, d) + ROUNDING
+
+    near = {"seed": 1, "d": 1, "tau": 1.0, "user": 0, "place": 50.0}
+
+    @ledger.falsify(
+        "a user moves the total weight by at most the constant of the Laplace noise",
+        seed=Integer(0, 2**32), d=Choice((1, 2)), tau=Interval(0.2, 1.0), user=Integer(0, 8),
+        place=Interval(-3.0, 3.0), part=1.0, mutant={"part": 0.5}, examples=60, extremal=[near],
+    )  # fmt: skip
+    def weights(seed, d, tau, user, place, part):
+        """The constant is the threshold less L, divided by log(1 / (2 failure)) / epsilon0."""
+        rule = ConcentratedMean(tau, 1.0, 0.5 / math.e, 0.99)
+        users = np.random.default_rng(seed).uniform(-0.5, 0.5, size=(40, d))
+        other = users.copy()
+        other[user] = place
+        totals = [sum(derived.concentration(q, tau)) for q in (users, other)]
+        constant = 0.99 * 40 - rule.least(40)
+        return abs(totals[0] - totals[1]), part * constant + ROUNDING
+
+    edge = {"sides": 13, "gap": 1.95, "place": -2.0, "other": 2.0}
+
+    @ledger.falsify(
+        "a user moves a concentrated mean by at most its sensitivity", sides=Integer(10, 16),
+        gap=Interval(0.5, 2.0), place=Interval(-4.0, 4.0), other=Interval(-4.0, 4.0), part=1.0,
+        mutant={"part": 0.2}, examples=60, extremal=[edge],
+    )  # fmt: skip
+    def moved_mean(sides, gap, place, other, part):
+        """Users between two crowds are neighbours of both, and the test has almost no noise."""
+        rule = ConcentratedMean(1.0, 1e9, 0.1, 0.5)
+        users = np.repeat([-gap, 0.0, gap, 0.0], [sides, 39 - 2 * sides, sides, 1])[:, None]
+        ends = []
+        for end in (place, other):
+            users[-1] = end
+            ends.append(rule.means(users[None], 1, rng=np.random.default_rng(0))[0, 0])
+        if np.isnan(ends).any():
+            return None
+        return abs(ends[0] - ends[1]), part * rule.sensitivity(40, 1) + ROUNDING
+
+    @ledger.identity(
+        "the parameters of the other rules", n=Integer(2 * 10**5, 10**6), kind=Choice((0, 1)),
+        power=0.5, mutant={"power": 0.6}, examples=60, tolerance=1e-6, **PUBLIC, **BUDGET,
+    )  # fmt: skip
+    def parameters(n, m, d, lipschitz, radius, epsilon, delta, kind, power):
+        """A half of the budget is for intervals; 0.3 epsilon and delta / 10 are for the test."""
+        options = {"epsilon": epsilon, "delta": delta, "lipschitz": lipschitz, "radius": radius}
+        found = baselines.dp_sgd_parameters(
+            n, m, d, mean=("winsorized", "concentrated")[kind], **options
+        )
+        B, tau = n // 32, lipschitz * min(1.0, 2 / math.sqrt(m))
+        epsilon0, spent = 0.3 * epsilon, {"calls": 1, "failure": delta / 10}
+        if kind == 1:
+            moves = derived.concentrated_bounds(B, tau, epsilon0, delta / 10, 0.9)[2]
+            facts = [found.mean.spread, found.mean.epsilon0, found.mean.failure, found.mean.share]
+            lines = [tau, epsilon0, delta / 10, 0.9]
+        else:
+            P = derived.power_of_two(d)
+            epsilon0, spent = derived.loudest_answers(epsilon / 2, delta / 2, P), {"calls": P}
+            moves = 5 * derived.winsorized_width(B, d, tau, 0.01) * math.sqrt(P) / B
+            facts = [found.mean.spread, found.mean.epsilon0, found.mean.bound, found.mean.miss]
+            lines = [tau, epsilon0, lipschitz, 0.01]
+        sigma = derived.dp_sgd_noise(
+            n, B, 32, epsilon, delta, moves=moves, epsilon0=epsilon0, **spent
+        )
+        V = math.sqrt(lipschitz**2 / (B * m) + d * sigma**2)
+        return [*facts, found.step], [*lines, radius / V / 32**power]
 
 
 RUN = {"m": Choice((1, 3)), "d": Choice((1, 2)), "B": Choice((1, 4))}

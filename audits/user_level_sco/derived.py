@@ -55,6 +55,11 @@ def noise_ratio(epsilon, delta, calls=0, epsilon0=0.0, epsilon1=0.0):
     return math.exp(brentq(excess, -18.0, 9.0, xtol=1e-12))
 
 
+def loudest_answers(epsilon, delta, calls):
+    """Return the largest epsilon0 for which the composition of answers has this delta."""
+    return brentq(lambda e: composed(epsilon, calls, e, 0.0, 0.0) - delta, 1e-9, 40.0, xtol=1e-13)
+
+
 def two_laplace_tail(x, a, b):
     """Return P[a X + b Y >= x] for independent Laplace variables of scale 1, by quadrature."""
 
@@ -258,24 +263,86 @@ def scaled_coordinatewise(
 # --- baselines ------------------------------------------------------------------------------------
 
 
-def dp_sgd_noise(n, B, T, C, epsilon, delta):
-    """Return sigma: a user is in at most ceil(T / (n / B)) batches, and moves each by 2 C / B."""
+def dp_sgd_noise(n, B, T, epsilon, delta, *, moves, calls=0, epsilon0=0.0, failure=0.0):
+    """Return sigma: a user is in at most ceil(T / (n / B)) batches, and moves each by `moves`."""
     visits = -(-T // (n // B))
-    return math.sqrt(visits) * 2 * C / B / noise_ratio(epsilon, delta)
+    spent = {"calls": visits * calls, "epsilon0": epsilon0}
+    return math.sqrt(visits) * moves / noise_ratio(epsilon, delta - visits * failure, **spent)
 
 
-def dp_sgd(users, x_0, *, gradient, project, B, T, eta, C, sigma, normal):
-    """Run projected SGD on noisy means of clipped gradients, and return the average iterate."""
+def dp_sgd(users, x_0, *, gradient, project, B, T, eta, mean, sigma, normal):
+    """Run projected SGD on noisy means of gradients, and return the average iterate.
+
+    A mean of None leaves the iterate where it is.
+    """
     x, found = np.asarray(x_0, dtype=float), []
     batches = [users[i : i + B] for i in range(0, len(users) - B + 1, B)]
     for t in range(T):
-        total = np.zeros(len(x))
-        for Z in batches[t % len(batches)]:
-            q = sum(gradient(x, z) for z in Z) / len(Z)
-            total += q * C / max(C, float(np.linalg.norm(q)))
-        x = project(x - eta * (total / B + normal(sigma, len(x))))
+        q = [sum(gradient(x, z) for z in Z) / len(Z) for Z in batches[t % len(batches)]]
+        center, noise = mean(np.array(q), t), normal(sigma, len(x))
+        x = x if center is None else project(x - eta * (center + noise))
         found.append(x)
     return sum(found) / T
+
+
+def clipped_mean(q, C):
+    """Return the mean of vectors that are clipped to length C."""
+    return sum(v * C / max(C, float(np.linalg.norm(v))) for v in q) / len(q)
+
+
+def power_of_two(d):
+    """Return the smallest power of two that is at least d."""
+    P = 1
+    while d > P:
+        P *= 2
+    return P
+
+
+def winsorized_width(B, d, tau, miss):
+    """Return the distance that P coordinates of B rotated vectors keep, by Hoeffding."""
+    P = power_of_two(d)
+    return min(tau, tau * math.sqrt(2 * math.log(2 * P * B / miss) / P))
+
+
+def winsorized_mean(q, *, tau, G, epsilon0, miss, signs, gumbel):
+    """Clip each rotated coordinate around an interval that the exponential mechanism chooses."""
+    B, d = q.shape
+    P, w = power_of_two(d), winsorized_width(B, d, tau, miss)
+    intervals, found = max(1, math.ceil(2 * G / w)), np.zeros(d)
+    for k in range(P):
+        row = [(-1) ** (j & k).bit_count() * signs[j] / math.sqrt(P) for j in range(d)]
+        y = [sum(row[j] * v[j] for j in range(d)) for v in q]
+        own = [min(max(math.floor((v + G) / w), 0), intervals - 1) for v in y]
+        quality = [
+            gumbel[k][i] - epsilon0 * max(sum(o < i for o in own), sum(o > i for o in own)) / 2
+            for i in range(intervals)
+        ]
+        middle = (int(np.argmax(quality)) + 1 / 2) * w - G
+        kept = sum(min(max(v, middle - 2.5 * w), middle + 2.5 * w) for v in y) / B
+        found += [entry * kept for entry in row]
+    return found
+
+
+def concentration(q, tau):
+    """Return the weights of vectors: 0 with B/2 + 1 neighbours within 2 tau, 1 with B."""
+    B = len(q)
+    close = [sum(float(np.linalg.norm(u - v)) <= 2 * tau for v in q) for u in q]
+    return [max(0.0, (f - B / 2 - 1) / (B / 2 - 1)) for f in close]
+
+
+def concentrated_mean(q, *, tau, share, noise):
+    """Return the weighted mean, or None if the noisy total weight is too small."""
+    weights = concentration(q, tau)
+    if sum(weights) + noise < share * len(q):
+        return None
+    return sum(p * v for p, v in zip(weights, q, strict=True)) / sum(weights)
+
+
+def concentrated_bounds(B, tau, epsilon0, failure, share):
+    """Return the change of the total weight by one user, the least weight, and the moved mean."""
+    change = 2 * (B - 1) / (B - 2) + 1
+    least = share * B - change / epsilon0 * math.log(1 / (2 * failure))
+    return change, least, 4 * tau * (change + 1) / least
 
 
 def sgd(users, x_0, *, gradient, project, B, eta):

@@ -10,7 +10,10 @@ from scipy.stats import binom, chi2, norm
 
 from algorithms.user_level_sco.domains import Ball, Box
 from audits.user_level_sco import transcribed
-from audits.user_level_sco.baseline_checks import attack_group_privacy
+from audits.user_level_sco.baseline_checks import (
+    attack_concentrated_means,
+    attack_group_privacy,
+)
 from audits.user_level_sco.conventions import UNIT
 from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
@@ -217,6 +220,7 @@ def earlier_rates(ledger):
     """
     ledger.misprint("1/(nm) + sqrt(d)/(n epsilon)", "1/sqrt(nm) + sqrt(d)/(n epsilon)")
     attack_group_privacy(ledger)
+    attack_concentrated_means(ledger)
     sizes = {"n": Integer(1, 10**9), "m": Integer(1, 10**9), "d": Integer(1, 10**9)}
     sizes["epsilon"] = Interval(1e-6, 1.0, log=True)
 

@@ -31,6 +31,7 @@ from algorithms.user_level_sco import coordinatewise, euclidean
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Quadratic
 from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
+from algorithms.user_level_sco.private_means import ClippedMean, ConcentratedMean, WinsorizedMean
 from algorithms.zeroth_order import conversion, estimators, oracles, smoothing, stationarity
 from algorithms.zeroth_order import plans as zeroth_plans
 from algorithms.zeroth_order.losses import CappedAbsolute
@@ -290,8 +291,14 @@ ROWS = [
     Row(coordinatewise.user_level_sco_linf_centers, USERS, LINF | {"phase": 2}, (2,),
         data_name="data", bad=BAD_PHASE),
     Row(sco_baselines.user_level_dp_sgd, USERS,
-        SGD | {"batch_size": 3, "n_steps": 4, "clip_norm": 1.0}, (2,), data_name="data",
-        bad=BAD_SGD | {"batch_size": [0, 10, 1.5], "n_steps": [0], "clip_norm": [0.0]}),
+        SGD | {"batch_size": 3, "n_steps": 4, "mean": ClippedMean(1.0)}, (2,), data_name="data",
+        bad=BAD_SGD | {"batch_size": [0, 10, 1.5], "n_steps": [0]}),
+    *[
+        Row(sco_baselines.user_level_dp_sgd, USERS,
+            SGD | {"batch_size": 9, "n_steps": 2, "mean": rule, "epsilon": 9.0}, (2,),
+            data_name="data", bad=BAD_SGD | {"batch_size": [0, 10, 1.5], "n_steps": [0]})
+        for rule in (WinsorizedMean(1.0, 2.0, 0.5), ConcentratedMean(1.0, 3.0, 0.02))
+    ],
     Row(sco_baselines.output_perturbation, USERS, SGD | {"lipschitz": 9.0}, (2,), data_name="data",
         bad=BAD_SGD | {"lipschitz": [0.1, math.nan], "step": [0.0, 3.0]}),
     *[
@@ -385,7 +392,15 @@ MUTANTS = [
     Row(sco_mutants.without_filter, USERS, SCO, (2,)),
     Row(sco_mutants.without_test, USERS, LINF, (2,)),
     Row(sco_mutants.dp_sgd_items, USERS,
-        SGD | {"batch_size": 3, "n_steps": 4, "clip_norm": 1.0}, (2,)),
+        SGD | {"batch_size": 3, "n_steps": 4, "mean": ClippedMean(1.0)}, (2,)),
+    *[
+        Row(mutant, USERS,
+            SGD | {"batch_size": 9, "n_steps": 2, "mean": rule, "epsilon": 9.0}, (2,))
+        for mutant, rule in (
+            (sco_mutants.exact_median, WinsorizedMean(1.0, 2.0, 0.5)),
+            (sco_mutants.without_weights, ConcentratedMean(1.0, 3.0, 0.02)),
+        )
+    ],
     Row(sco_mutants.output_perturbation_of_one_item, USERS, SGD | {"lipschitz": 9.0}, (2,)),
     Row(zeroth_mutants.same_items_in_all_epochs, REGRESSION, ONLINE, (2,)),
     Row(few_mutants.pac_unclipped, LABELLED, {"hypotheses": thresholds(3), "epsilon": 0.5}, (),

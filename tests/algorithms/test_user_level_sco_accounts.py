@@ -28,6 +28,7 @@ from algorithms.user_level_sco import (
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear
 from algorithms.user_level_sco.plans import Test
+from algorithms.user_level_sco.private_means import ClippedMean
 from algorithms.user_level_sco.scores import concentration_scores, disagreement_bound
 from dpaudit.stats import oracles
 from mutants import user_level_sco as mutants
@@ -362,8 +363,8 @@ def test_the_mutants_of_the_baselines_break():
     left, right = moved(40, 4, 1.0, -1.0)
     options = {"loss": Linear(), "domain": Ball(100.0), "start": [0.0], "step": 0.1}
     budget = {"epsilon": 1.0, "delta": 0.01}
-    sizes = {"batch_size": 10, "n_steps": 4, "clip_norm": 0.5}
-    sigma = baselines.dp_sgd_sigma(40, **sizes, **budget)
+    sizes = {"batch_size": 10, "n_steps": 4, "mean": ClippedMean(0.5)}
+    sigma = baselines.dp_sgd_sigma(40, 1, **sizes, **budget)
     assert needed(2 * 0.5 / 10, sigma, 0.01) == pytest.approx(1.0, rel=1e-6)
     assert needed(2 * 0.5 / 10, sigma / 4, 0.01) > 4
     draws = [
@@ -394,10 +395,10 @@ def test_tuned_parameters_of_dp_sgd_minimise_their_bound():
     n, m, d = 3300, 9, 5
     chosen = baselines.dp_sgd_parameters(n, m, d, **TUNED)
     assert (chosen.batch_size, chosen.n_steps) == (103, 32)
-    assert chosen.clip_norm == pytest.approx(2 * 2 / 3)
-    assert baselines.dp_sgd_parameters(n, 1, d, **TUNED).clip_norm == 2.0
+    assert chosen.mean.clip_norm == pytest.approx(2 * 2 / 3)
+    assert baselines.dp_sgd_parameters(n, 1, d, **TUNED).mean.clip_norm == 2.0
     sigma = baselines.dp_sgd_sigma(
-        n, batch_size=103, n_steps=32, clip_norm=chosen.clip_norm, epsilon=4.0, delta=1e-3
+        n, d, batch_size=103, n_steps=32, mean=chosen.mean, epsilon=4.0, delta=1e-3
     )
     variance = 2.0**2 / (103 * m) + d * sigma**2
     errors = [
@@ -407,6 +408,8 @@ def test_tuned_parameters_of_dp_sgd_minimise_their_bound():
     assert errors[1] < min(errors[0], errors[2])
     with pytest.raises(ValueError, match="n_users must be at least 32, got 31"):
         baselines.dp_sgd_parameters(31, m, d, **TUNED)
+    with pytest.raises(ValueError, match="mean must be clipped, winsorized or concentrated"):
+        baselines.dp_sgd_parameters(n, m, d, mean="median", **TUNED)
 
 
 def test_tuned_parameters_of_output_perturbation_minimise_their_bound():
