@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,8 @@ TINY = measure.Size("tiny", 2, (4_000, 8_000, 16_000), (
                  (2.0, 4.0, 8.0)),
     measure.Grid(measure.Setting(8_000, 4, 64, 4.0, term=measure.PRIVACY), 1, (4_000, 8_000),
                  (4,), (64,), (4.0,)),
+    measure.Grid(measure.Setting(8_000, 4_096, 8, 4.0, term=measure.MANY), 1, (4_000, 8_000),
+                 (4_096,), (8,), (4.0,)),
 ))  # fmt: skip
 
 
@@ -42,8 +46,33 @@ def test_exponents_are_those_of_made_up_errors():
 
 
 def test_gradients_are_at_most_n_m():
-    for row in measure.counted(TINY):
-        assert 0.5 < float(row["of n m"]) <= 1.0
+    rows = list(measure.counted(TINY, seed=0))
+    for row in rows:
+        assert (0.5 if row["phases"] > 1 else 0.4) < row["of n m"] <= 1.0  # phase 1 has n / 2
+        assert row["distances"] <= row["n"] * row["batch"]
+    grown = experiments.cost_growth(pd.DataFrame(rows))
+    assert list(grown[""]) == [measure.FILTER, measure.ROBUST]
+
+
+def test_averages_of_many_items_have_their_mean_and_variance():
+    setting = measure.Setting(2_000, 4_096, 8, term=measure.MANY, signal=128.0)
+    found = measure.users_of(setting, rng=np.random.default_rng(4))
+    problem = measure.problem_of(setting, measure.FILTER)
+    mean = problem.probabilities @ problem.items
+    variance = problem.probabilities @ problem.items**2 - mean**2
+    assert found.shape == (2_000, 1, 8)
+    error = np.sqrt(variance / (4_096 * 2_000))
+    # false-alarm rate 1e-6 for 8 + 8 numbers: 5.5 standard deviations
+    assert (np.abs(found.mean(axis=(0, 1)) - mean) < 5.5 * error).all()
+    assert found.var(axis=(0, 1)) == pytest.approx(variance / 4_096, rel=5.5 * (2 / 2_000) ** 0.5)
+
+
+@pytest.mark.slow
+def test_weights_of_users_with_different_distributions_shrink():
+    rows = pd.DataFrame(measure.mixed(replace(TINY, trials=1), seed=0))
+    assert list(rows["distance from the mean"]) == sorted(rows["distance from the mean"])
+    assert rows["filtered in phase 1"].iloc[0] < 10 < rows["filtered in phase 1"].iloc[-1]
+    assert len(experiments.mixed_table(rows)) == 5
 
 
 def test_many_outliers_halt_every_run_and_none_are_filtered_without():
@@ -64,13 +93,13 @@ def test_the_table_of_sizes_is_that_of_the_theorem():
 @pytest.mark.slow
 def test_the_page_shows_everything(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "QUICK", TINY)
-    one = {measure.SAMPLING: (1.0,), measure.PRIVACY: (32.0,)}
+    one = {measure.SAMPLING: (1.0,), measure.PRIVACY: (32.0,), measure.MANY: (32.0,)}
     monkeypatch.setattr(measure, "SIGNALS", one)
     printed = measure.at_printed_constants
     monkeypatch.setattr(measure, "at_printed_constants", lambda seed: printed(seed, n=9_500_000))
     experiments.main(["--out", str(tmp_path)])
     page = (tmp_path / "experiments.html").read_text(encoding="utf-8")
-    assert page.count("<img") == 2
+    assert page.count("<img") == 3
     assert all(method in page for method in measure.METHODS)
     assert "9500000" in page
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.common.charging import largest_mu
 from algorithms.user_level_sco import baselines, coordinatewise, euclidean, printed, scaled
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear
@@ -22,14 +23,24 @@ from dpaudit.mechanisms import generator
 
 FILTER, ROBUST = "filter (v2)", "robust (v1)"
 DPSGD, OUTPUT, PUBLIC = "DP-SGD on users", "output perturbation", "no privacy"
-METHODS = (FILTER, ROBUST, DPSGD, OUTPUT, PUBLIC)
+WINSOR, WEIGHTED = "winsorized means (Levy et al.)", "weighted means (Asi and Liu)"
+METHODS = (FILTER, ROBUST, DPSGD, WINSOR, WEIGHTED, OUTPUT, PUBLIC)
+MEANS = {DPSGD: ("clipped", 32), WINSOR: ("winsorized", 8), WEIGHTED: ("concentrated", 8)}
+"""Rule for the mean and number of batches. The last two rules need large batches."""
 EPSILON, DELTA, BIAS = 4.0, 1e-3, 0.2
 PRINTED_USERS = 12_000_000
-SAMPLING, PRIVACY = "sampling", "privacy"
-"""The term that dominates the error."""
+SAMPLING, PRIVACY, MANY = "sampling", "privacy", "privacy with many items"
+"""The term that dominates the error, and the number of items. `MANY` lets the filter act."""
 
-SIGNALS = {SAMPLING: (1.0, 4.0, 16.0, 64.0), PRIVACY: (16.0, 32.0, 64.0, 128.0)}
+SIGNALS = {SAMPLING: (1.0, 4.0, 16.0, 64.0)}
+SIGNALS |= dict.fromkeys((PRIVACY, MANY), (16.0, 32.0, 64.0, 128.0))
 """Multiples of the term for the size of the gradient of F. The results use the hardest multiple."""
+
+OMITTED = {
+    SAMPLING: (WINSOR, WEIGHTED),  # their privacy terms need not be small
+    PRIVACY: (ROBUST,),  # its norm of the items is sqrt(d)
+    MANY: (ROBUST, OUTPUT),  # users are averages of their items
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Setting:
     signal : float
         One of `SIGNALS`.
     term : str
-        The term that dominates the error.
+        `SAMPLING`, `PRIVACY` or `MANY`.
     """
 
     n: int = 32_000
@@ -83,12 +94,17 @@ QUICK = Size("quick", 3, USERS[:4], (
     Grid(Setting(), 3, USERS[:4], (1, 4, 16), (1, 4, 16), (2.0, 4.0, 8.0)),
     Grid(Setting(16_000, 4, 256, 2.0, term=PRIVACY), 2, USERS[:3], (4, 8, 16), (128, 256, 512),
          (2.0, 3.0, 4.0)),
+    Grid(Setting(16_000, 16_384, 64, 2.0, term=MANY), 1, (16_000, 24_000, 32_000),
+         (4_096, 16_384, 65_536), (32, 64, 128), (2.0, 3.0, 4.0)),
 ))  # fmt: skip
 FULL = Size("full", 10, USERS, (
     Grid(Setting(), 10, USERS, (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16, 32),
          (1.0, 2.0, 4.0, 8.0, 16.0)),
     Grid(Setting(16_000, 4, 1024, 2.0, term=PRIVACY), 3, (8_000, 12_000, 16_000, 24_000, 32_000),
          (4, 6, 8, 12, 16), (256, 512, 1024, 1536, 2048), (1.5, 2.0, 3.0, 4.0, 6.0)),
+    Grid(Setting(32_000, 16_384, 256, 2.0, term=MANY), 2,
+         (16_000, 24_000, 32_000, 48_000, 64_000), (4_096, 8_192, 16_384, 32_768, 65_536),
+         (64, 128, 256, 512), (1.5, 2.0, 3.0, 4.0, 6.0)),
 ))  # fmt: skip
 
 
@@ -98,12 +114,29 @@ def problem_of(setting: Setting, method: str) -> Problem:
     The function F is linear, so curvature does not help. If sampling dominates, each item is a
     signed unit vector, and G is 1 in both norms. If privacy dominates, see `problems.pulled`.
     """
-    if setting.term == PRIVACY:
+    if setting.term != SAMPLING:
         term = math.sqrt(setting.d) / (setting.n * setting.epsilon * math.sqrt(setting.m))
         return pulled(Ball(1.0), share=min(0.9, setting.signal * term), dimension=setting.d)
     domain = Box(1.0) if method == ROBUST else Ball(1.0)
     bias = min(0.9, setting.signal * math.sqrt(setting.d / (setting.n * setting.m)))
     return linear(domain, bias=bias, dimension=setting.d)
+
+
+def shift_of(epsilon: float) -> float:
+    """Return the largest mu of a Gaussian mechanism that is (epsilon, delta)-DP."""
+    return largest_mu(epsilon, DELTA, calls=0, epsilon0=0.0, epsilon1=0.0)
+
+
+def users_of(setting: Setting, *, rng: np.random.Generator) -> np.ndarray:
+    """Draw users ``[n, m, d]``, or ``[n, 1, d]`` with the averages of many items.
+
+    The mean gradient of a user depends on the average of the items only, because losses are linear.
+    """
+    problem = problem_of(setting, FILTER)
+    if setting.term != MANY:
+        return problem.sample(setting.n, setting.m, rng=rng)
+    counts = rng.multinomial(setting.m, problem.probabilities, size=setting.n)
+    return (counts @ problem.items / setting.m)[:, None]
 
 
 @functools.cache
@@ -137,8 +170,9 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
         plan = robust_plan(replace(setting, signal=1.0))
         return coordinatewise.user_level_sco_linf(data, 1, plan=plan, **options, rng=rng)[0]
     tuned = {**budget, "lipschitz": 1.0, "radius": 1.0}
-    if method == DPSGD:
-        chosen = vars(baselines.dp_sgd_parameters(n, m, d, **tuned))
+    if method in MEANS:
+        mean, n_batches = MEANS[method]
+        chosen = vars(baselines.dp_sgd_parameters(n, m, d, **tuned, mean=mean, n_batches=n_batches))
         return baselines.user_level_dp_sgd(data, 1, **chosen, **options, **budget, rng=rng)[0]
     if method == OUTPUT:
         chosen = vars(baselines.output_perturbation_parameters(n, m, d, **tuned))
@@ -161,9 +195,9 @@ def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[di
     """
     for trial in range(trials):
         rng = generator(seed, "user_level_sco", what, repr(setting), str(trial))
-        data = problem_of(setting, FILTER).sample(setting.n, setting.m, rng=rng)
+        data = users_of(setting, rng=rng)
         for method in METHODS:
-            if setting.term == PRIVACY and method == ROBUST:  # its norm of the items is sqrt(d)
+            if method in OMITTED[setting.term]:
                 continue
             try:
                 found = one_run(method, setting, data, rng=rng)
@@ -229,19 +263,53 @@ def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def counted(size: Size) -> Iterator[dict[str, Any]]:
-    """Yield how many of the n m gradients are evaluated.
+def mixed(size: Size, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the excess risk if each user has a distribution of its own.
 
-    Each phase evaluates every gradient of its users once.
+    The papers assume that all items are drawn from one distribution. See `Problem.sample`.
     """
-    for n in size.n:
-        setting = Setting(n=n)
-        for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
+    setting = Setting(m=64, signal=16.0)
+    problem = problem_of(setting, FILTER)
+    plan = filter_plan(replace(setting, signal=1.0))
+    options = {"loss": problem.loss, "domain": problem.domain, "start": np.zeros(setting.d)}
+    for heterogeneity in (0.0, 0.01, 0.1, 1.0, 10.0):
+        for trial in range(size.trials):
+            rng = generator(seed, "user_level_sco", "mixed", str(heterogeneity), str(trial))
+            data = problem.sample(setting.n, setting.m, heterogeneity=heterogeneity, rng=rng)
+            made = euclidean.filter_decisions(data, 1, plan=plan, **options, rng=rng)[0]
+            spread = np.linalg.norm(data.mean(axis=1) - data.mean(axis=(0, 1)), axis=1)
             yield {
-                "method": method, "n": n, "batch": plan.batch_size, "phases": len(plan.phases),
-                "steps": sum(phase.n_steps for phase in plan.phases),
-                "gradients": f"{plan.n_users * setting.m:,}",
-                "of n m": f"{plan.n_users / n:.3f}",
+                "heterogeneity": heterogeneity, "trial": trial,
+                "distance from the mean": float(spread.mean()),
+                "filtered in phase 1": int((made == 0).sum()),
+                **{
+                    method: float(problem.excess(one_run(method, setting, data, rng=rng)[None])[0])
+                    for method in (FILTER, DPSGD, WINSOR, WEIGHTED, PUBLIC)
+                },
+            }  # fmt: skip
+
+
+def counted(size: Size, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield how many of the n m gradients are evaluated, how many distances, and the time.
+
+    Each phase evaluates every gradient of its users once. The filter of v2 computes the distances
+    between all users of a batch, and v1 those in its test. See footnote 3 of v2.
+    """
+    settings = [Setting(n=n) for n in size.n]
+    settings += [Setting(epsilon=epsilon) for epsilon in (0.5, 1.0, 2.0, 8.0)]
+    for setting in settings:
+        rng = generator(seed, "user_level_sco", "counted", repr(setting))
+        data = users_of(setting, rng=rng)
+        for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
+            steps = sum(phase.n_steps for phase in plan.phases)
+            began = time.perf_counter()
+            one_run(method, setting, data, rng=rng)
+            yield {
+                "method": method, "n": setting.n, "epsilon": setting.epsilon,
+                "batch": plan.batch_size, "phases": len(plan.phases), "steps": steps,
+                "gradients": plan.n_users * setting.m, "of n m": plan.n_users / setting.n,
+                "distances": steps * plan.batch_size**2,
+                "seconds": time.perf_counter() - began,
             }  # fmt: skip
 
 
