@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
 
+_LARGEST = 700  # a larger epsilon has no e^epsilon in double precision
+
 
 def clip_to_mean(values: ArrayLike, probabilities: ArrayLike, *, epsilon: float) -> FloatArray:
     """Clip a variable Z to the range from e^-epsilon to e^epsilon times its mean.
@@ -23,7 +25,7 @@ def clip_to_mean(values: ArrayLike, probabilities: ArrayLike, *, epsilon: float)
     probabilities : array_like, [k]
         Their probabilities, which sum to one.
     epsilon : float
-        At least 0.
+        From 0 to 700.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def adjusted_function(
     probabilities : array_like, [k]
         Probabilities of the k kinds of items, which sum to one.
     epsilon : float
-        At least 0.
+        From 0 to 700.
 
     Returns
     -------
@@ -125,4 +127,7 @@ def _checked(
         raise ValueError(
             f"probabilities must be {z.size} numbers that are at least 0 and sum to one, got {p}"
         )
-    return z, p, _validate.nonnegative("epsilon", epsilon)
+    epsilon = _validate.nonnegative("epsilon", epsilon)
+    if epsilon > _LARGEST:
+        raise ValueError(f"epsilon must be at most {_LARGEST}, got {epsilon!r}")
+    return z, p, epsilon

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -302,8 +303,14 @@ def as_typst(text: str) -> bytes:
     """Return Markdown as a document of typst, in which images are links."""
     import pypandoc
 
-    found: str = pypandoc.convert_text(text.replace("![", "!\\["), "typst", format=_READ)
+    tree = json.loads(pypandoc.convert_text(text, "json", format=_READ), object_hook=_linked)
+    found: str = pypandoc.convert_text(json.dumps(tree), "typst", format="json")
     return (_LOOK + found).encode()
+
+
+def _linked(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a node of pandoc's tree, and a link in place of an image, which would open a file."""
+    return {**node, "t": "Link"} if node.get("t") == "Image" else node
 
 
 # --- mathematics: LaTeX as MathML, which browsers display without a script or a font -------------

@@ -60,6 +60,7 @@ from dpaudit.properties import DEFAULT_TOLERANCE, Attempt, apart, ratio
 _PATIENCE, _LEAST_SECONDS = 5.0, 20.0
 _MEMORY = 4 * 2**30  # bytes that a mutant may take in addition
 _IMPORT = "import"
+_ENDED = False, "the process ended"
 _MOST_CASES = 400
 _SMALL = 1e-6  # relative change that is attributed to an allowance for rounding
 _LARGER = {"quick": "full", "full": "release", "release": "release"}
@@ -292,8 +293,18 @@ class _Child:
         theirs.close()
 
     def result(self) -> Any:
-        """Wait for the result."""
-        made, value = self.connection.recv()
+        """Wait for the result.
+
+        Children of the process also hold its end of the pipe. So a process that was killed need not
+        close it.
+        """
+        while not self.connection.poll(1.0):
+            if not self._process.is_alive():
+                break
+        try:
+            made, value = self.connection.recv() if self.connection.poll() else _ENDED
+        except EOFError:
+            made, value = _ENDED
         self._process.join()
         if not made:
             raise RuntimeError(value)
@@ -310,7 +321,7 @@ class _Child:
         try:
             made, value = self.connection.recv()
         except EOFError:
-            made, value = False, "the process ended"
+            made, value = _ENDED
         self._process.join()
         if not made:
             return replace(killed, by=_IMPORT, how=value)

@@ -70,6 +70,7 @@ def test_three_votes_are_right_where_each_one_errs():
         ),
         (lambda: covariance_packing([[0]], math.nan), "spread must be"),
         (lambda: clip_to_mean([-1.0, 1.0], HALF, epsilon=0.1), "values must be at least 0"),
+        (lambda: clip_to_mean([1.0, 1.0], HALF, epsilon=701.0), "epsilon must be at most 700"),
         (
             lambda: clip_to_mean([1.0, 1.0], [0.5, 0.6], epsilon=0.1),
             "probabilities must be 2 numbers",

@@ -55,6 +55,16 @@ def test_an_erratum_has_at_most_four_pages(folder):
     assert len(pages if isinstance(pages, list) else [pages]) <= 4
 
 
+def test_images_of_an_erratum_become_links_but_not_in_code():
+    pytest.importorskip("pypandoc", reason="needs dpaudit[pdf]")
+    from dpaudit.ledger.erratum import as_typst
+
+    found = as_typst("![secret](/etc/passwd)\n\n| a |\n|--|\n| ![b](c.png) `![d](e)` |\n").decode()
+    assert "image(" not in found
+    assert '#link("/etc/passwd")[secret]' in found
+    assert "`![d](e)`" in found
+
+
 @papers
 def test_rows_of_an_erratum_are_statements_of_the_paper(folder):
     paper = paper_at(folder / "ledger_.py")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.ledger import Ledger, Statement
-from dpaudit.ledger.mutation import Laboratory, Outcome, mutate
+from dpaudit.ledger.mutation import Laboratory, Outcome, _Child, mutate
 from dpaudit.ledger.source import source_mutants
 from dpaudit.ledger.survivors import Mutants, Survivor, read_mutants, write_mutants
 from dpaudit.neighbors import Interval
@@ -226,6 +228,18 @@ def test_a_mutant_of_a_statement_is_killed_weaker_or_loose(project: Path) -> Non
     loose = next(fate for fate in fates if fate.outcome is Outcome.LOOSE)
     assert loose.tightest == pytest.approx(1.0)
     assert loose.rows == ("toy.lemma1",)
+
+
+def ended() -> None:
+    """End this process while a child of it still holds the pipe."""
+    if os.fork() == 0:
+        time.sleep(60)
+    os._exit(3)
+
+
+def test_a_process_that_was_killed_is_not_waited_for() -> None:
+    with pytest.raises(RuntimeError, match="the process ended"):
+        _Child(ended).result()
 
 
 def test_results_are_written_with_their_reasons_and_kept(project: Path) -> None:
