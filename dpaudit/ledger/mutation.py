@@ -22,6 +22,7 @@ import importlib
 import json
 import math
 import multiprocessing
+import signal
 import sys
 import time
 import traceback
@@ -58,6 +59,7 @@ from dpaudit.ledger.survivors import (
 from dpaudit.properties import DEFAULT_TOLERANCE, Attempt, apart, ratio
 
 _PATIENCE, _LEAST_SECONDS = 5.0, 20.0
+_BUSY = 20.0  # times the seconds of the processor after which a process is ended anyway
 _MEMORY = 4 * 2**30  # bytes that a mutant may take in addition
 _IMPORT = "import"
 _ENDED = False, "the process ended"
@@ -129,7 +131,7 @@ class Run:
     name : str
         Name of the check.
     seconds : float
-        Seconds that the check took.
+        Seconds of the processor that the check took.
     lines : dict
         Lines of the project that the check ran, by file.
     trouble : str
@@ -282,13 +284,17 @@ def _fates(works: Iterable[_Work], lab: Laboratory) -> Iterator[Fate]:
 
 
 class _Child:
-    """A forked process that computes one result."""
+    """A forked process that computes one result.
 
-    def __init__(self, function: Callable[..., Any], *args: Any, limit: float = 3600.0) -> None:
+    The process may use `limit` seconds of its processor, so that a busy machine kills no mutant.
+    Only a process that waits for something reaches the deadline.
+    """
+
+    def __init__(self, function: Callable[..., Any], *args: Any, limit: float = math.inf) -> None:
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe(duplex=False)
-        self.deadline = time.monotonic() + limit
-        self._process = context.Process(target=_send, args=(theirs, function, args))
+        self.deadline = time.monotonic() + _BUSY * limit
+        self._process = context.Process(target=_send, args=(theirs, limit, function, args))
         self._process.start()
         theirs.close()
 
@@ -323,13 +329,17 @@ class _Child:
         except EOFError:
             made, value = _ENDED
         self._process.join()
+        if self._process.exitcode == -signal.SIGXCPU:
+            return replace(killed, by="time", how="the checks did not end")
         if not made:
             return replace(killed, by=_IMPORT, how=value)
         return replace(killed, **value)
 
 
-def _send(connection: Connection, function: Callable[..., Any], args: Any) -> None:
+def _send(connection: Connection, limit: float, function: Callable[..., Any], args: Any) -> None:
     _limit_memory()
+    if math.isfinite(limit):
+        _limit_time(math.ceil(limit))
     # pytest would import checks by a loader of its own
     sys.meta_path[:] = [
         f for f in sys.meta_path if type(f).__module__.partition(".")[0] != "_pytest"
@@ -353,6 +363,16 @@ def _limit_memory() -> None:
         pass
 
 
+def _limit_time(seconds: int) -> None:
+    """End this process after so many seconds of its processor, where the system can do this."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    except (ImportError, OSError, ValueError):
+        pass
+
+
 def _baseline(lab: Laboratory, seen: dict[str, list[_Cases]] | None = None) -> list[Run]:
     """Run all checks of a paper, and record what each of them runs.
 
@@ -371,7 +391,7 @@ def _baseline(lab: Laboratory, seen: dict[str, list[_Cases]] | None = None) -> l
         assert mark is not None
         _forget()
         cover.switch_context(mark.id)
-        start = time.perf_counter()
+        start = time.process_time()
         trouble = "" if mark.replays else "its numbers change from run to run"
         watch = _Recording()
         try:
@@ -380,7 +400,7 @@ def _baseline(lab: Laboratory, seen: dict[str, list[_Cases]] | None = None) -> l
             trouble = f"{type(error).__name__}: {error}"
         if seen is not None:
             seen[mark.id] = watch.attempts
-        runs.append(Run(mark.id, path, name, time.perf_counter() - start, {}, trouble))
+        runs.append(Run(mark.id, path, name, time.process_time() - start, {}, trouble))
         cover.switch_context(_IMPORT)
     cover.stop()
     lines = _lines(cover.get_data(), lab.root)

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
 
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.ledger import Ledger, Statement
-from dpaudit.ledger.mutation import Laboratory, Outcome, _Child, mutate
+from dpaudit.ledger.mutation import Laboratory, Outcome, _Child, _Work, mutate
 from dpaudit.ledger.source import source_mutants
 from dpaudit.ledger.survivors import Mutants, Survivor, read_mutants, write_mutants
 from dpaudit.neighbors import Interval
@@ -240,6 +241,20 @@ def ended() -> None:
 def test_a_process_that_was_killed_is_not_waited_for() -> None:
     with pytest.raises(RuntimeError, match="the process ended"):
         _Child(ended).result()
+
+
+def spin() -> None:
+    """Use the processor for ever."""
+    while True:
+        pass
+
+
+def test_a_mutant_that_does_not_end_is_killed() -> None:
+    mutant = source_mutants("def f(x):\n    return x + 1\n", "m.py", most=1)[0]
+    child = _Child(spin, limit=0.5)
+    wait([child.connection], timeout=60)
+    fate = child.fate(_Work(mutant, [], (), "key"))
+    assert (fate.outcome, fate.by) == (Outcome.KILLED, "time")
 
 
 def test_results_are_written_with_their_reasons_and_kept(project: Path) -> None:
