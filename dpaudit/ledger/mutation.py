@@ -14,6 +14,7 @@ is changed. So all modules see the change, and no mutant affects another mutant.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import gc
@@ -404,7 +405,43 @@ def _baseline(lab: Laboratory, seen: dict[str, list[_Cases]] | None = None) -> l
         cover.switch_context(_IMPORT)
     cover.stop()
     lines = _lines(cover.get_data(), lab.root)
-    return [replace(run, lines=_joined(lines[run.id], lines[_IMPORT])) for run in runs]
+    found = []
+    for run in runs:
+        files = _imported_files(run.path, lab.root)
+        of_import = {file: own for file, own in lines[_IMPORT].items() if file in files}
+        found.append(replace(run, lines=_joined(lines[run.id], of_import)))
+    return found
+
+
+@functools.cache
+def _imported_files(path: Path, root: Path) -> frozenset[str]:
+    """Return a file of a project, and all files of this project that it imports."""
+    found: set[Path] = set()
+    left = [path]
+    while left:
+        file = left.pop()
+        if file not in found:
+            found.add(file)
+            left += _imports(file, root)
+    return frozenset(file.relative_to(root).as_posix() for file in found)
+
+
+def _imports(path: Path, root: Path) -> Iterator[Path]:
+    """Yield the files of a project that a file imports by name, and their packages."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            places = [(root, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            home = path.parents[node.level - 1] if node.level else root
+            start = [node.module] if node.module else []
+            places = [(home, ".".join([*start, alias.name])) for alias in node.names]
+        else:
+            continue
+        for home, name in places:
+            parts = name.split(".")
+            for end in range(len(parts) + 1):
+                part = home.joinpath(*parts[:end])
+                yield from filter(Path.is_file, (part / "__init__.py", part.with_suffix(".py")))
 
 
 def _lines(data: Any, root: Path) -> Mapping[str, Mapping[str, set[int]]]:

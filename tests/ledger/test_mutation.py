@@ -15,7 +15,14 @@ import pytest
 
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.ledger import Ledger, Statement
-from dpaudit.ledger.mutation import Laboratory, Outcome, _Child, _Work, mutate
+from dpaudit.ledger.mutation import (
+    Laboratory,
+    Outcome,
+    _Child,
+    _imported_files,
+    _Work,
+    mutate,
+)
 from dpaudit.ledger.source import source_mutants
 from dpaudit.ledger.survivors import Mutants, Survivor, read_mutants, write_mutants
 from dpaudit.neighbors import Interval
@@ -241,6 +248,24 @@ def ended() -> None:
 def test_a_process_that_was_killed_is_not_waited_for() -> None:
     with pytest.raises(RuntimeError, match="the process ended"):
         _Child(ended).result()
+
+
+def test_a_check_depends_on_the_files_that_its_file_imports(tmp_path: Path) -> None:
+    files = {
+        "a/__init__.py": "",
+        "a/one.py": "import numpy\nimport b.deep.two\nfrom . import near\n",
+        "a/near.py": "def later():\n    from .far import CONSTANT\n",
+        "a/far.py": "CONSTANT = 3\n",
+        "a/other.py": "",
+        "b/__init__.py": "",
+        "b/deep/two.py": "from b import three\n",
+        "b/three.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = _imported_files(tmp_path / "a" / "one.py", tmp_path)
+    assert found == set(files) - {"a/other.py"}
 
 
 def spin() -> None:
