@@ -186,4 +186,4 @@ def largest_epsilon0(epsilon: float, delta: float, *, calls: int) -> float:
     high = epsilon / calls
     while excess(2 * high) <= 0:
         high *= 2
-    return float(brentq(excess, high, 2 * high)) * (1 - 1e-9)
+    return float(brentq(excess, high, 2 * high, xtol=1e-13 * high)) * (1 - 1e-9)

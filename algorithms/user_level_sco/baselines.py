@@ -127,8 +127,11 @@ def dp_sgd_sigma(
     moves the mean by at most its sensitivity Delta. Together, these k steps are a Gaussian
     mechanism with mu = sqrt(k) Delta / sigma. The same mu holds for adaptive steps (Dong, Roth & Su
     2022, Corollary 3.3). The rule may also reveal epsilon0-DP answers, and its failures add k
-    `failure` to delta. The sigma for (epsilon, delta) follows from the exact profile of the
-    composition of answers and noise (`charging.composed_profile`).
+    `failure` to delta. Proof: if both neighbours fail in a visit, change the run on one of them so
+    that it releases what the other one releases. This changes its distribution by at most `failure`
+    in total variation. The changed run is dominated by the answers and the noise. The sigma for
+    (epsilon, delta) follows from the exact profile of the composition of answers and noise
+    (`charging.composed_profile`).
 
     Raises
     ------
@@ -182,9 +185,10 @@ def user_level_dp_sgd(
     **Requires** only that the gradients are finite.
 
     **Departs** (1) Abadi et al. sample batches at random, which amplifies privacy. This function
-    uses fixed batches, so the account is exact and does not need secret batches. (2) The function
-    returns the average iterate. The guarantee covers all iterates. (3) Levy et al., Asi & Liu and
-    Lowy et al. also differ in the outer loop (phases, regularisation). Only their means are here.
+    uses fixed batches, so the account does not need secret batches. It is exact for `ClippedMean`.
+    (2) The function returns the average iterate. The guarantee covers all iterates. (3) Levy et
+    al., Asi & Liu and Lowy et al. also differ in the outer loop (phases, regularisation). Only
+    their means are here.
 
     **Symbols** B = `batch_size`, T = `n_steps`, eta = `step`.
 

@@ -337,14 +337,22 @@ def audit_concentrated_sgd(auditor):
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 200, "n_steps": 2,
         "step": 1.0, "mean": ConcentratedMean(0.01, 0.2, 1e-3), **LOUD,
     }  # fmt: skip
-    edge = pulled(400).left.copy()
-    edge[100:] = 0.02
-    moved = edge.copy()
-    edge[0], moved[0] = -0.01, 1.0
+    inside = np.zeros((400, 4, 1))
+    inside[194:200] = np.linspace(0.1, 0.6, 6)[:, None, None]
+    outside = inside.copy()
+    outside[0] = -1.0  # without this user, the total weight is below the threshold
+    crowds = pulled(400).left.copy()
+    crowds[:10], crowds[10:20] = 0.0195, -0.0195
+    moved = crowds.copy()
+    crowds[0], moved[0] = 0.02, -0.02
     result = auditor.check(
         partial(baselines.user_level_dp_sgd, **options),
         ApproxDP(1.0, DELTA, REPLACE, "a private test, and Gaussian noise on weighted means"),
-        [pulled(400), NeighborPair(edge, moved, recipe="two crowds at the radius of neighbours")],
+        [
+            pulled(400),
+            NeighborPair(inside, outside, recipe="194 of 200 users are close, or 193"),
+            NeighborPair(crowds, moved, recipe="two crowds, and users between them"),
+        ],
         mutants=[partial(mutants.without_weights, **options)],
     )
     auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))

@@ -95,6 +95,19 @@ def attack_dp_sgd(ledger):
         return bound(part * found.step), bound(move * found.step)
 
 
+def by_hand(users, loss, B, eta, sigma, drawn, mean):
+    """Run SGD for two draws; each entry of `drawn` ends with the normal noise of a step."""
+    found = []
+    for draw in (0, 1):
+        noise = iter([step[-1][draw] for step in drawn])
+        found.append(derived.dp_sgd(
+            users, np.zeros(users.shape[2]), gradient=gradient_of(loss), B=B, T=len(drawn), eta=eta,
+            mean=lambda q, t, draw=draw: mean(q, t, draw), project=transcribed.onto_ball(2.0),
+            sigma=sigma, normal=lambda scale, size, noise=noise: scale * next(noise),
+        ))  # fmt: skip
+    return np.array(found)
+
+
 def attack_concentrated_means(ledger):
     """Compare the means that use concentration with their descriptions, and move one user."""
     assumed = {"tau": Interval(0.1, 3.0), "epsilon0": Interval(0.5, 5.0)}
@@ -105,31 +118,31 @@ def attack_concentrated_means(ledger):
         delta=Interval(0.01, 0.2), examples=60, tolerance=1e-5, floor=1e-6, **assumed,
     )  # fmt: skip
     def winsorized(seed, d, T, G, tau, epsilon0, miss, delta, part):
-        """The budget leaves a half of epsilon for the noise."""
+        """Two draws differ from the first step on. A half of epsilon is left for the noise."""
         rule = WinsorizedMean(tau, G, epsilon0, **({} if miss is None else {"miss": miss}))
         P, w = derived.power_of_two(d), derived.winsorized_width(9, d, tau, miss or 0.01)
         epsilon, rngs = 2 * -(-T // 3) * P * epsilon0, [np.random.default_rng(seed) for _ in "12"]
         users = np.random.default_rng(seed).normal(size=(30, 2, d))
         ran = baselines.user_level_dp_sgd(
-            users, 1, batch_size=9, n_steps=T, step=0.5, mean=rule, loss=Huber(1.0),
+            users, 2, batch_size=9, n_steps=T, step=0.5, mean=rule, loss=Huber(1.0),
             domain=Ball(2.0), start=np.zeros(d), epsilon=epsilon, delta=delta, rng=rngs[0],
         )  # fmt: skip
         sigma = derived.dp_sgd_noise(
             30, 9, T, epsilon, delta, moves=5 * w * math.sqrt(P) / 9, calls=P, epsilon0=epsilon0
         )
+        intervals = max(1, math.ceil(2 * G / w))
+        drawn = [
+            (rngs[1].choice((-1.0, 1.0), size=(2, 1, P))[:, 0],
+             rngs[1].gumbel(size=(2, P, intervals)), rngs[1].normal(size=(2, d)))
+            for _ in range(T)
+        ]  # fmt: skip
+        assumptions = {"tau": tau, "G": G, "epsilon0": epsilon0, "miss": miss or 0.01}
 
-        def mean(q, t):
-            signs = rngs[1].choice((-1.0, 1.0), size=(1, 1, P))[0, 0]
-            gumbel = rngs[1].gumbel(size=(P, max(1, math.ceil(2 * G / w))))
-            return derived.winsorized_mean(
-                q, tau=tau, G=G, epsilon0=epsilon0, miss=miss or 0.01, signs=signs, gumbel=gumbel
-            )
+        def mean(q, t, draw):
+            signs, gumbel, _ = drawn[t]
+            return derived.winsorized_mean(q, **assumptions, signs=signs[draw], gumbel=gumbel[draw])
 
-        return ran[0], derived.dp_sgd(
-            users, np.zeros(d), gradient=transcribed.huber_gradient, B=9, T=T, eta=part, mean=mean,
-            sigma=sigma, project=transcribed.onto_ball(2.0),
-            normal=lambda scale, size: scale * rngs[1].normal(size=size),
-        )  # fmt: skip
+        return ran, by_hand(users, Huber(1.0), 9, part, sigma, drawn, mean)
 
     @ledger.identity(
         "SGD on concentrated means", seed=Integer(0, 2**32), d=Choice((1, 2)), T=Integer(1, 4),
@@ -138,32 +151,31 @@ def attack_concentrated_means(ledger):
         **{**assumed, "epsilon0": Interval(3.0, 5.0)},
     )  # fmt: skip
     def concentrated(seed, d, T, tau, epsilon0, share, failure, far, part):
-        """The test passes or fails, by the spread of users; far users need exact distances."""
+        """Of two draws, each passes or fails the test. Users that are far need exact distances."""
         rule = ConcentratedMean(
             tau, epsilon0, failure, **({} if share is None else {"share": share})
         )
-        moves = derived.concentrated_bounds(15, tau, epsilon0, failure, share or 0.9)[2]
+        change, _, moves = derived.concentrated_bounds(15, tau, epsilon0, failure, share or 0.9)
         epsilon, rngs = 2 * -(-T // 2) * epsilon0, [np.random.default_rng(seed) for _ in "12"]
-        users = np.random.default_rng(seed).normal(size=(30, 2, d))
-        users[3] += far
+        users = np.random.default_rng(seed).normal(size=(30, 2, d)) + far
+        loss = Quadratic() if far else Huber(1.0)
         ran = baselines.user_level_dp_sgd(
-            users, 1, batch_size=15, n_steps=T, step=0.5, mean=rule, loss=Quadratic(),
+            users, 2, batch_size=15, n_steps=T, step=0.5, mean=rule, loss=loss,
             domain=Ball(2.0), start=np.zeros(d), epsilon=epsilon, delta=0.1, rng=rngs[0],
         )  # fmt: skip
         sigma = derived.dp_sgd_noise(
             30, 15, T, epsilon, 0.1, moves=moves, calls=1, epsilon0=epsilon0, failure=failure
         )
-        scale = derived.concentrated_bounds(15, tau, epsilon0, failure, share or 0.9)[0] / epsilon0
+        drawn = [
+            (change / epsilon0 * rngs[1].laplace(size=(2, 1)), rngs[1].normal(size=(2, d)))
+            for _ in range(T)
+        ]
 
-        def mean(q, t):
-            noise = scale * rngs[1].laplace(size=(1, 1))[0, 0]
+        def mean(q, t, draw):
+            noise = drawn[t][0][draw, 0]
             return derived.concentrated_mean(q, tau=tau, share=share or 0.9, noise=noise)
 
-        return ran[0], derived.dp_sgd(
-            users, np.zeros(d), gradient=lambda x, z: x - z, B=15, T=T, eta=part, mean=mean,
-            sigma=sigma, project=transcribed.onto_ball(2.0),
-            normal=lambda scale, size: scale * rngs[1].normal(size=size),
-        )  # fmt: skip
+        return ran, by_hand(users, loss, 15, part, sigma, drawn, mean)
 
     @ledger.falsify(
         "a user moves a winsorized mean by at most its sensitivity, given the intervals",
@@ -182,19 +194,28 @@ def attack_concentrated_means(ledger):
         return math.dist(a, b), part * rule.sensitivity(7, d) + ROUNDING
 
     near = {"seed": 1, "d": 1, "tau": 1.0, "user": 0, "place": 50.0}
+    long = {"seed": 4, "d": 512, "tau": 1 / 128, "user": 0, "place": 0.999 / 512**0.5}
 
     @ledger.falsify(
         "a user moves the total weight by at most the constant of the Laplace noise",
         seed=Integer(0, 2**32), d=Choice((1, 2)), tau=Interval(0.2, 1.0), user=Integer(0, 8),
-        place=Interval(-3.0, 3.0), part=1.0, mutant={"part": 0.5}, examples=60, extremal=[near],
+        place=Interval(-3.0, 3.0), part=1.0, mutant={"part": 0.5}, examples=60,
+        extremal=[near, long],
     )  # fmt: skip
     def weights(seed, d, tau, user, place, part):
-        """The constant is the threshold less L, divided by log(1 / (2 failure)) / epsilon0."""
-        rule = ConcentratedMean(tau, 1.0, 0.5 / math.e, 0.99)
-        users = np.random.default_rng(seed).uniform(-0.5, 0.5, size=(40, d))
+        """The constant is the threshold less L, divided by log(1 / (2 failure)) / epsilon0.
+
+        For odd seeds, users are in a ball. For even seeds, users are at two points that are 2 tau
+        apart, up to rounding.
+        """
+        rule, rng = ConcentratedMean(tau, 1.0, 0.5 / math.e, 0.99), np.random.default_rng(seed)
+        users = rng.uniform(-0.5, 0.5, size=(40, d))
+        if seed % 2 == 0:
+            users[:] = users[0] * tau
+            users[::2] += 2 * tau * derived.unit(rng.normal(size=d))
         other = users.copy()
         other[user] = place
-        totals = [sum(derived.concentration(q, tau)) for q in (users, other)]
+        totals = [rule.weights(q).sum() for q in (users, other)]
         constant = 0.99 * 40 - rule.least(40)
         return abs(totals[0] - totals[1]), part * constant + ROUNDING
 

@@ -285,6 +285,11 @@ def dp_sgd(users, x_0, *, gradient, project, B, T, eta, mean, sigma, normal):
     return sum(found) / T
 
 
+def unit(v):
+    """Return a vector divided by its length."""
+    return v / np.linalg.norm(v)
+
+
 def clipped_mean(q, C):
     """Return the mean of vectors that are clipped to length C."""
     return sum(v * C / max(C, float(np.linalg.norm(v))) for v in q) / len(q)

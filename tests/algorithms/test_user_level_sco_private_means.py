@@ -77,6 +77,40 @@ def test_far_users_have_no_weight():
     assert QUIET.means(gradients, 1, rng=generator())[0, 0] == 0
 
 
+@pytest.mark.parametrize(("d", "tau"), [(1, 1 / 64), (512, 1 / 128), (2048, 1 / 256)])
+def test_a_long_gradient_does_not_change_who_is_near_whom(d, tau):
+    rule = ConcentratedMean(tau, 1.0, 0.1)
+    for seed in range(20):
+        rng = generator(seed)
+        crowds = np.tile(rng.normal(scale=tau, size=d), (BATCH, 1))
+        way = rng.normal(size=d)
+        crowds[::2] += 2 * tau * way / np.linalg.norm(way)  # up to rounding, 2 tau apart
+        there = crowds.copy()
+        there[0] = 50 * way
+        change = abs(rule.weights(crowds).sum() - rule.weights(there).sum())
+        assert change <= 3 + 2 / (BATCH - 2) + 1e-9
+
+
+@pytest.mark.parametrize("size", [1e120, 1.7e308])
+@pytest.mark.parametrize("rule", [WinsorizedMean(0.5, 1.0, 1.0), QUIET, ClippedMean(1.0)])
+def test_a_gradient_near_overflow_is_an_outlier(rule, size):
+    gradients = generator().uniform(-0.3, 0.3, size=(2, BATCH, 3))
+    gradients[:, 0] = size, -size, size
+    found = rule.means(gradients, 2, rng=generator())
+    assert np.abs(found - gradients[:, 1:].mean(axis=1)).max() < 0.5
+
+
+def test_gradients_of_each_draw_have_weights_and_signs_of_their_own():
+    gradients = np.zeros((2, BATCH, 2))
+    gradients[0, :4] = gradients[1, -4:] = 50.0
+    gradients[1, :4] = 0.5
+    found = QUIET.means(gradients, 2, rng=generator())
+    np.testing.assert_allclose(found, [[0.0, 0.0], [2.0 / 36, 2.0 / 36]])
+    rule = WinsorizedMean(0.3, 1.0, 1e6)  # intervals end at -1 and at 1.1, so signs matter
+    draws = rule.means(np.full((1, BATCH, 1), 9.0), 60, rng=generator())
+    assert set(draws.round(9).ravel()) == {1.6, 1.7}  # the false-alarm rate is below 1e-17
+
+
 @pytest.mark.parametrize("far", [10.0, 1e12])
 def test_two_crowds_release_no_mean(far):
     gradients = np.zeros((1, BATCH, 3))
@@ -169,6 +203,13 @@ def test_a_batch_that_is_too_small_for_the_test_is_refused(batch):
         rule.sensitivity(batch, 1)
     with pytest.raises(ValueError, match="batch_size must be larger"):
         rule.means(np.zeros((1, batch, 1)), 1, rng=generator())
+
+
+def test_the_least_weight_must_exceed_the_change_of_one_user():
+    assert ConcentratedMean(1.0, 1.0, 0.038, 0.3).least(BATCH) == pytest.approx(4.13, abs=0.01)
+    rule = ConcentratedMean(1.0, 1.0, 0.036, 0.3)  # its least weight would be 3.97
+    with pytest.raises(ValueError, match="batch_size must be larger"):
+        rule.least(BATCH)
 
 
 def test_a_rule_that_spends_the_budget_is_refused():

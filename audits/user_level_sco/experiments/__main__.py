@@ -168,11 +168,11 @@ one, with d in both terms. Where privacy dominates, v1 does not run, because its
 would be sqrt(d). mu(epsilon) is the shift of the Gaussian mechanism that is (epsilon, delta)-DP. In
 these ranges, it grows more slowly than epsilon. In the last table, users have at least 4,096 items.
 Only then does the filter of v2 bound the distance of two users by less than 2 G.</p>
-<h2>Previous algorithms</h2>
-<p class="quiet">SGD on winsorized means (Levy et al., 2021) and on weighted means (Asi and Liu,
-2024; Lowy et al., 2024) takes 8 batches, and DP-SGD takes 32. DP-SGD clips to 2 G / sqrt(m).
-Clipping keeps the direction of a gradient, so it does no harm on linear losses. It could elsewhere.
-</p>
+<h2>Means of previous algorithms</h2>
+<p class="quiet">These runs are SGD as in DP-SGD, with the winsorized means of Levy et al. (2021),
+or with weighted means in place of the outlier removal of Asi and Liu (2024) and Lowy et al. (2024).
+Their outer loops are not run. The two means take 8 batches, and DP-SGD takes 32. DP-SGD clips to 2
+G / sqrt(m). If users have similar gradients, clipping does little harm on linear losses.</p>
 <h2>Gradients, distances and time</h2>
 {table_html(cost_table(tables["cost"]))}
 {table_html(cost_growth(tables["cost"]))}

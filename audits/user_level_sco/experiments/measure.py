@@ -23,7 +23,7 @@ from dpaudit.mechanisms import generator
 
 FILTER, ROBUST = "filter (v2)", "robust (v1)"
 DPSGD, OUTPUT, PUBLIC = "DP-SGD on users", "output perturbation", "no privacy"
-WINSOR, WEIGHTED = "winsorized means (Levy et al.)", "weighted means (Asi and Liu)"
+WINSOR, WEIGHTED = "SGD on winsorized means", "SGD on weighted means"
 METHODS = (FILTER, ROBUST, DPSGD, WINSOR, WEIGHTED, OUTPUT, PUBLIC)
 MEANS = {DPSGD: ("clipped", 32), WINSOR: ("winsorized", 8), WEIGHTED: ("concentrated", 8)}
 """Rule for the mean and number of batches. The last two rules need large batches."""
