@@ -7,12 +7,13 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from algorithms.geometric_median import boosting, schedule
+from algorithms.geometric_median import baselines, boosting, schedule
 from audits.common.intervals import Interval, growth, least, most, ratio
 from audits.geometric_median.experiments import __main__ as experiments
 from audits.geometric_median.experiments import claims as claims
@@ -22,10 +23,12 @@ from audits.geometric_median.experiments import radius as radius
 from audits.geometric_median.experiments import setup as setup
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, FIXED, HEAVY, STABLE, Setting
 from dpaudit.ledger.paper import read_paper
+from dpaudit.mechanisms import generator
 
 LONGEST = {100: 7, 1000: 10, 10_000: 14}
 TINY = replace(setup.QUICK, name="tiny", longest=LONGEST, passes=dict.fromkeys(LONGEST, 1))
 TWO = (1.99, 2.0, 2.01)
+ABLATION = ["family", "scale", "n", "steps", "base", "multiplier", "trial", "error"]
 
 
 def made_up(slow=0.29, dpgd=10.0, **cells):
@@ -55,6 +58,14 @@ def made_up(slow=0.29, dpgd=10.0, **cells):
         for family, s in ((CLUSTER, 1.0), (CLUSTER, 2.0), (HEAVY, 1.0))
         for n in (1, 2, 4, 8) for way, t in ways.items()
     ]  # fmt: skip
+    above = {CLUSTER: 0.5, HEAVY: cells.get("unstable", 9.0)}  # errors of multipliers above 1
+    ablation = [
+        (family, setup.MIDDLE[family], n, steps, base, m, i,
+         value * (above[family] if m > 1 else 1.0) * (1.0 if base == setup.BEST else hsu))
+        for family in above for n in LONGEST for steps in setup.ABLATION_STEPS
+        for base in (setup.BEST, setup.HSU24) for m in setup.OF_DPGD
+        for i, value in enumerate(TWO) for hsu in [cells.get("hsu", 20.0)]
+    ]  # fmt: skip
     table = pd.DataFrame(ratios, columns=[*claims.CELL, "trial", "ratio"])
     names = ["trial", "eta", "error", "family", "scale", "n", "method", "passes", "choice"]
     times = pd.DataFrame(times)
@@ -64,7 +75,8 @@ def made_up(slow=0.29, dpgd=10.0, **cells):
         size=TINY, seed=0, took={"all": 1.0}, ratios=table[table.n == 1000], trend=table,
         betas=table[table.n == 500], table=times[times.n == 1],
         times=times[(times.family == CLUSTER) & (times.scale == 1.0)],
-        errors=pd.DataFrame(errors, columns=names), walls=pd.DataFrame([wall]),
+        errors=pd.DataFrame(errors, columns=names),
+        ablation=pd.DataFrame(ablation, columns=ABLATION), walls=pd.DataFrame([wall]),
     )  # fmt: skip
 
 
@@ -86,6 +98,8 @@ def test_claims_are_rows_of_the_ledger_and_are_judged():
         ("gm.exp.trend", {"ratios": (8.9, 9.0, 9.1)}),
         ("gm.table1", {"slow": 0.01}),
         ("gm.exp.wall", {"faster": 0.9}),
+        ("gm.exp.ablate", {"unstable": 1.5}),
+        ("gm.exp.ablate", {"hsu": 0.1}),
         ("gm.fig2", {"dpgd": 0.1}),
         ("gm.fig3", {"dpgd": 0.1}),
     ],
@@ -98,6 +112,12 @@ def test_claims_are_undecided_where_the_interval_holds_both():
     assert claims.CLAIMS["gm.fig1"](made_up(ratios=(1.0, 3.0, 7.0))).verdict == claims.UNDECIDED
 
 
+def test_an_undecided_claim_says_what_decides_it():
+    claim = claims.CLAIMS["gm.fig1"](made_up(ratios=(1.0, 3.0, 7.0)))
+    assert "60 trials" in figures.claims_table([claim]).here[0]
+    assert set(claims.DECIDED_BY) == set(claims.CLAIMS) - {"gm.exp.wall"}  # is never undecided
+
+
 @pytest.mark.slow
 def test_page_shows_every_figure_rule_and_claim(tmp_path):
     found = made_up()
@@ -108,6 +128,12 @@ def test_page_shows_every_figure_rule_and_claim(tmp_path):
     assert all(len(rule) == 4 and rule[0] in page for rule in setup.RULES)
     assert "95 % interval" in page
     json.loads(json.dumps(experiments.record(found, judged)))
+
+
+@pytest.mark.parametrize("size", [setup.QUICK, setup.FULL])
+def test_sizes_can_be_written_as_json(size):
+    found = SimpleNamespace(size=size, seed=0, took={})
+    assert json.loads(json.dumps(experiments.record(found, [])))["results"]["size"]["trials"] > 0
 
 
 # --- intervals ---
@@ -230,7 +256,7 @@ def test_best_step_minimises_the_error_bound():
 
 
 def test_descents_have_every_method_at_enough_steps_and_their_advantage_is_paired():
-    size = replace(TINY, trials=2, tuning=1, longest={100: 8}, passes={100: 2})
+    size = replace(TINY, trials=2, more_trials={}, tuning=1, longest={100: 8}, passes={100: 2})
     errors = descent.descents([Setting(HEAVY, 5.0, 100)], size, seed=0)
     assert set(errors[errors.method == FIXED].passes) == {1.27, 2.55}
     assert set(errors[errors.method == DPGD].passes) == {1.0, 2.0}
@@ -240,6 +266,36 @@ def test_descents_have_every_method_at_enough_steps_and_their_advantage_is_paire
     assert found.value == pytest.approx(means[DPGD] / means[FIXED])
     other = errors.assign(error=errors.error * np.where(errors.method == DPGD, 3.0, 1.0))
     assert most(descent.changes([errors, other], DPGD)).value == pytest.approx(3.0)
+
+
+def test_ablation_runs_every_multiplier_of_the_paper_on_the_same_data_and_noise():
+    """Check that the ablation uses all step sizes, and that its trials are paired."""
+    found = descent.ablation(CLUSTER, 50.0, 100, trials=2, seed=0)
+    assert sorted(set(found.multiplier)) == [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75]
+    assert list(found.columns) == ABLATION
+    assert len(found) == 2 * 2 * 7 * len(setup.ABLATION_STEPS)
+    trial = setup.problems(Setting(CLUSTER, 50.0, 100), 2, seed=0, role="ablation")[1]
+    steps = {setup.BEST: 0.5, setup.HSU24: 2 * math.sqrt(50 / 3) / 100}
+    for base, step in steps.items():
+        rng = generator(0, "ablation", CLUSTER, "50.0", 100, 4, 1)
+        runs = found[(found.base == base) & (found.steps == 4) & (found.trial == 1)]
+        alone = baselines.dpgd(
+            trial.points, 1, center=trial.start, n_steps=4, radius=1.0, rho=setup.RHO,
+            step=1.75 * step, rng=rng,
+        )  # fmt: skip
+        assert runs[runs.multiplier == 1.75].error.item() == pytest.approx(trial.error(alone)[0])
+
+
+def test_both_profiles_have_enough_trials_for_every_claim():
+    """Check that the quick profile is no more than a smaller version of the full profile."""
+    for n in (100, 1000, 10_000):
+        for family in (CLUSTER, HEAVY):
+            assert setup.QUICK.trials_of(family, n) <= setup.FULL.trials_of(family, n)
+        assert setup.QUICK.longest[n] <= setup.FULL.longest[n]
+        assert 2 <= setup.QUICK.ablation[n] <= setup.FULL.ablation[n]
+    more = replace(setup.QUICK, more_trials={HEAVY: {100: 7}})
+    assert more.trials_of(HEAVY, 100) == 7
+    assert more.trials_of(CLUSTER, 100) == setup.QUICK.trials
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,12 @@ import pandas as pd
 from audits.common.page import options
 from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.claims import CLAIMS, Results
-from audits.geometric_median.experiments.descent import all_descents, chosen, wall_clock
+from audits.geometric_median.experiments.descent import (
+    ablation,
+    all_descents,
+    chosen,
+    wall_clock,
+)
 from audits.geometric_median.experiments.figures import write
 from audits.geometric_median.experiments.radius import radius_ratios, seconds
 
@@ -52,7 +57,7 @@ def measure(size: setup.Size, *, seed: int, say: Callable[[str], None]) -> Resul
         for family, s in trend for n in (500, 1000, 2000) for d in (5, 10, 20)
     ))  # fmt: skip
     part("betas", "and other beta of RadiusFinder", (
-        radius_ratios(setup.CLUSTER, 4.0, n, 10, trials=2 * size.ratio_trials, seed=seed, beta=beta)
+        radius_ratios(setup.CLUSTER, 4.0, n, 10, trials=size.ratio_trials, seed=seed, beta=beta)
         for beta in setup.BETAS for n in (500, 1000)
     ))  # fmt: skip
     part("table", "Table 1", (
@@ -64,6 +69,11 @@ def measure(size: setup.Size, *, seed: int, say: Callable[[str], None]) -> Resul
         for row in seconds(setup.CLUSTER, 4.0, n, 10, repeats=3 if n <= 2000 else 1, seed=seed)
     ))  # fmt: skip
     part("errors", "Figures 2 to 5", (all_descents(n, size, seed=seed) for n in size.longest))
+    part("ablation", "step size of DPGD", (
+        ablation(family, scale, n, trials=trials, seed=seed)
+        for n, trials in size.ablation.items() for family in setup.SCALES
+        for scale in (setup.SCALES[family] if n == 1000 else (setup.MIDDLE[family],))
+    ))  # fmt: skip
     part("walls", "time at equal error", (
         wall_clock(chosen(found.errors, family, n), seed=seed)
         for n in size.longest for family in setup.MIDDLE
@@ -82,7 +92,7 @@ def record(found: Results, claims: Sequence[object]) -> dict[str, object]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all experiments and write the page."""
     asked = options(
-        arguments, __doc__, full="the sizes of the paper: 15 minutes", out="reports/experiments"
+        arguments, __doc__, full="the sizes of the paper: 25 minutes", out="reports/experiments"
     )
 
     def say(words: str) -> None:

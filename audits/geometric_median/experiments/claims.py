@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -24,6 +25,18 @@ from audits.geometric_median.experiments.setup import CLUSTER, DPGD, HEAVY, STAB
 
 YES, WITH, NO = "reproduces", "reproduces with a choice", "does not reproduce"
 UNDECIDED = "undecided: too few trials"
+DECIDED_BY = {
+    "gm.fig1": "60 trials for each R and nu",
+    "gm.table1": "3 repeats on an idle machine",
+    "gm.exp.trend": "12 trials for each n and d",
+    "gm.fig2": "40 trials at n = 100 and 5 at n = 10000",
+    "gm.fig3": "5 trials at n = 10000",
+    "gm.fig4": "40 trials at n = 1000",
+    "gm.fig5": "200 trials at n = 1000",
+    "gm.exp.ablate": "40, 12 and 5 trials at n = 100, 1000 and 10000",
+}
+"""For each claim, trials that decide the claim at the default seed."""
+
 CELL = ["family", "scale", "n", "d", "beta", "method"]  # the keys of one average of Figure 1
 
 
@@ -176,6 +189,70 @@ def judge_scales(found: Results, id: str, family: str) -> Claim:
     )
 
 
+def compared(
+    errors: pd.DataFrame, pairs: Sequence[tuple[tuple[str, float], tuple[str, float]]]
+) -> dict[tuple[object, ...], list[Interval]]:
+    """Return the error with one step size divided by the error with another, paired by trial.
+
+    A step size is a base and a multiplier. The result has one key for each data set and number of
+    steps, and one interval for each of the `pairs`. All intervals hold simultaneously.
+    """
+    cells = errors.groupby(["family", "scale", "n", "steps"])
+    found = {}
+    for cell, runs in cells:
+        table = runs.pivot(index="trial", columns=["base", "multiplier"], values="error")
+        among = cells.ngroups * len(pairs)
+        found[cell] = [ratio(table[over], table[under], among=among) for over, under in pairs]
+    return found
+
+
+def best_multipliers(errors: pd.DataFrame) -> str:
+    """Return the multipliers of r_hat / sqrt(T) with the smallest errors, by family and T."""
+    own = errors[errors.base == setup.BEST]
+    means = own.groupby(["family", "steps", "scale", "n", "multiplier"]).error.mean().unstack()
+    return "; ".join(
+        f"{family}, T = {steps}: {', '.join(f'{x:g}' for x in sorted(set(best)))}"
+        for (family, steps), best in means.idxmin(axis=1).groupby(["family", "steps"])
+    )
+
+
+def judge_ablation(found: Results) -> Claim:
+    """Decide whether DPGD's step size behaves as in the ablation of the paper.
+
+    On every data set and for every T, r_hat / sqrt(T) must be similar to or better than HSU24's
+    base at equal multipliers. On GaussianCluster, a multiplier above 1 must have a smaller error
+    than 1. On HeavyTailed, the multipliers 1.5 and 1.75 must have larger errors than 1, by a
+    significant margin, at the smallest T.
+    """
+    one, (*_, larger, largest) = (setup.BEST, 1.0), setup.OF_DPGD
+    of = dict(list(found.ablation.groupby("family")))
+    bases = [((setup.HSU24, m), (setup.BEST, m)) for m in setup.OF_DPGD]
+    base = least(map(least, compared(found.ablation, bases).values()))
+    above = [(one, (setup.BEST, m)) for m in setup.OF_DPGD if m > 1]
+    gain = least(map(most, compared(of[CLUSTER], above).values()))
+    worse = [((setup.BEST, m), one) for m in (larger, largest)]
+    loss = {
+        steps: list(itertools.chain(*compared(errors, worse).values()))
+        for steps, errors in of[HEAVY].groupby("steps")
+    }
+    verdicts = [
+        decided(base.inverse(), setup.ROUGHLY),
+        decided(gain.inverse(), 1.0),
+        decided(least(loss[setup.FEW]).inverse(), 1 / setup.SIGNIFICANT, WITH),
+    ]
+    return Claim(
+        "gm.exp.ablate",
+        "DPGD: the base r_hat / sqrt(T) is better than HSU24's; multipliers above 1 are better on "
+        "GaussianCluster, and unstable on HeavyTailed",
+        max(verdicts, key=[YES, WITH, UNDECIDED, NO].index),
+        f"unstable with T = {setup.FEW}",
+        f"errors with HSU24's base, at equal multipliers, are at least {base} times those with "
+        f"r_hat / sqrt(T). On GaussianCluster the multiplier 1 has at least {gain} times the error "
+        f"of a larger one. On HeavyTailed {larger:g} and {largest:g} have, times the error of 1, "
+        f"{told(loss, 'T')}. The best multipliers are: {best_multipliers(found.ablation)}",
+    )
+
+
 def judge_wall(found: Results) -> Claim:
     """Decide whether DPGD often takes less time at the same error."""
     walls = found.walls
@@ -204,5 +281,6 @@ CLAIMS: dict[str, Callable[[Results], Claim]] = {
     "gm.fig3": lambda found: judge_sizes(found, "gm.fig3", HEAVY, WORDS[1], 1 / setup.ROUGHLY),
     "gm.fig4": lambda found: judge_scales(found, "gm.fig4", CLUSTER),
     "gm.fig5": lambda found: judge_scales(found, "gm.fig5", HEAVY),
+    "gm.exp.ablate": judge_ablation,
     "gm.exp.wall": judge_wall,
 }

@@ -85,10 +85,14 @@ def dpgd_errors(
     n_steps: int,
     *,
     multiplier: float = 1.0,
+    base: str = setup.BEST,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Run DPGD on problems and return an array with one error for each trial."""
+    """Run DPGD on problems of one n and return an array with one error for each trial."""
     step = baselines.dpgd_step(n_steps, radius=1.0, multiplier=multiplier)
+    if base == setup.HSU24:
+        n, known = len(trials[0].points), {"radius": 1.0, "rho": setup.RHO, "step_rule": "hsu"}
+        step = multiplier * baselines.dpgd_parameters(n, setup.DIMENSION, **known).step
     options = {"radius": 1.0, "rho": setup.RHO, "step": step, "rng": rng, "max_seconds": math.inf}
     runs = [
         trial.error(baselines.dpgd(trial.points, 1, center=trial.start, n_steps=n_steps, **options))
@@ -109,7 +113,8 @@ def method_table(
     For SGD methods, eta is tuned on separate data.
     """
     family, n, tables, etas = settings[0].family, settings[0].n, [], [TUNED]
-    trials = [p for s in settings for p in setup.problems(s, size.trials, seed=seed, role="trial")]
+    each = size.trials_of(family, n)
+    trials = [p for s in settings for p in setup.problems(s, each, seed=seed, role="trial")]
     if method != DPGD:
         etas = [*(f"{m:g}" for m in setup.MULTIPLIERS), TUNED]
         middle = setup.Setting(family, setup.MIDDLE[family], n, settings[0].around)
@@ -123,7 +128,7 @@ def method_table(
             tuned = int(errors[-size.tuning :].mean(axis=0).argmin())
             errors = np.column_stack([errors, errors[:, tuned]])
         for i, setting in enumerate(settings):
-            own = pd.DataFrame(errors[i * size.trials :][: size.trials], columns=etas)
+            own = pd.DataFrame(errors[i * each :][:each], columns=etas)
             own = own.rename_axis("trial").reset_index()
             own = own.melt("trial", var_name="eta", value_name="error")
             passes = float(n_steps if method == DPGD else n_steps / n)
@@ -137,13 +142,14 @@ def descents(
     """Run the methods on settings of one n and family.
 
     A choice other than the default runs only at the largest number of passes. If a choice changes
-    only one method, only this method runs.
+    only one method, only this method runs. Other choices have `size.trials` trials.
     """
     n, change = settings[0].n, CHOICES.get(choice, {})
     settings = [replace(setting, **change.get("setting", {})) for setting in settings]
     steps = sgd_steps(n, size.longest[n])
     counts = {t // n for t in steps} | {2**k for k in range(size.passes[n].bit_length())}
     if choice != AS_TAKEN:
+        size = replace(size, more_trials={})
         steps, counts = steps[-1:], {steps[-1] // n}
     of = {STABLE: steps, FIXED: steps, DPGD: sorted(counts)}
     tables = [
@@ -212,6 +218,28 @@ def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> li
     changed = [quotient(one, two) for pair in pairs for one, two in pair]
     either = [x if x.value >= 1 else x.inverse() for x in changed]
     return [Interval(x.value, max(1.0, x.low), max(x.high, 1 / x.low)) for x in either]
+
+
+# --- the step size of DPGD ---
+
+
+def ablation(family: str, scale: float, n: int, *, trials: int, seed: int) -> pd.DataFrame:
+    """Run DPGD with both bases of its step size and all multipliers of the paper.
+
+    In one trial, all step sizes use the same data and, for each number of steps, the same noise.
+    """
+    drawn = setup.problems(setup.Setting(family, scale, n), trials, seed=seed, role="ablation")
+    rows = []
+    for trial, problem in enumerate(drawn):
+        for n_steps, multiplier in itertools.product(setup.ABLATION_STEPS, setup.OF_DPGD):
+            for base in (setup.BEST, setup.HSU24):
+                rng = generator(seed, "ablation", family, str(scale), n, n_steps, trial)
+                (error,) = dpgd_errors(
+                    [problem], n_steps, multiplier=multiplier, base=base, rng=rng
+                )
+                rows.append((family, scale, n, n_steps, base, multiplier, trial, error))
+    names = ["family", "scale", "n", "steps", "base", "multiplier", "trial", "error"]
+    return pd.DataFrame(rows, columns=names)
 
 
 # --- time at equal error ---

@@ -12,7 +12,15 @@ from matplotlib.figure import Figure
 from audits.common.intervals import growth, power
 from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
 from audits.geometric_median.experiments import setup
-from audits.geometric_median.experiments.claims import NO, UNDECIDED, WITH, YES, Claim, Results
+from audits.geometric_median.experiments.claims import (
+    DECIDED_BY,
+    NO,
+    UNDECIDED,
+    WITH,
+    YES,
+    Claim,
+    Results,
+)
 from audits.geometric_median.experiments.descent import AS_TAKEN, chosen
 from audits.geometric_median.experiments.radius import SAMPLES
 from dpaudit.results.charts import COLOURS
@@ -117,11 +125,17 @@ def all_figures(found: Results) -> dict[str, tuple[Figure, str]]:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """Return the table of claims."""
-    rows = [
-        (c.id, c.words, f"{c.verdict}: {c.choice}" if c.choice else c.verdict, c.numbers)
-        for c in claims
-    ]
+    """Return the table of claims.
+
+    A claim that is undecided says which trials decide the claim at the default seed.
+    """
+
+    def verdict(claim: Claim) -> str:
+        if claim.verdict == UNDECIDED:
+            return f"{UNDECIDED}. At seed 0, {DECIDED_BY[claim.id]} decide it"
+        return f"{claim.verdict}: {claim.choice}" if claim.choice else claim.verdict
+
+    rows = [(c.id, c.words, verdict(c), c.numbers) for c in claims]
     return pd.DataFrame(rows, columns=["", "the paper", "here", "numbers"])
 
 
@@ -150,17 +164,32 @@ def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
     return table.map(lambda x: "" if pd.isna(x) else f"{x:.2g}").reset_index()
 
 
+def ablation_table(ablation: pd.DataFrame) -> pd.DataFrame:
+    """Return DPGD's errors at the middle scales, by multiplier, and mark the smallest errors."""
+    own = ablation[ablation.scale == ablation.family.map(setup.MIDDLE)]
+    table = own.pivot_table("error", ["family", "n", "steps", "base"], "multiplier")
+    shown = table.map("{:.2g}".format)
+    shown = shown.where(table.ne(table.min(axis=1), axis=0), shown + " *")
+    shown.columns = [f"{multiplier:g}" for multiplier in table.columns]
+    return shown.reset_index().rename(columns={"steps": "T"})
+
+
 def write(found: Results, claims: Sequence[Claim], folder: Path) -> Path:
     """Write the figures as SVG, and return the path of a page that contains the figures."""
     with mpl.rc_context(STYLE):
         shown = figures_html(all_figures(found), folder)
     size, verdicts = found.size, [claim.verdict for claim in claims]
     counts = "; ".join(f"{v}: {verdicts.count(v)}" for v in (YES, WITH, UNDECIDED, NO))
+    trials = "; ".join(
+        f"{family} {', '.join(f'{size.trials_of(family, n)} at n = {n}' for n in size.longest)}"
+        for family in setup.SCALES
+    )
     rules = pd.DataFrame(
         setup.RULES, columns=["parameter", "the paper says", "taken", "also tried"]
     )
+    ablated = "Trials: " + ", ".join(f"{k} at n = {n}" for n, k in sorted(size.ablation.items()))
     body = f"""<p class="quiet">{len(claims)} claims of Section 5. {counts}. Size {size.name}:
-{size.ratio_trials} trials for Figure 1, {size.trials} for Figures 2 to 5; seed {found.seed};
+{size.ratio_trials} trials for Figure 1; for Figures 2 to 5, {trials}; seed {found.seed};
 {sum(found.took.values()) / 60:.1f} minutes. Made by <code>python -m
 audits.geometric_median.experiments --{size.name}</code>; all numbers are in
 <code>experiments.json</code>.</p>
@@ -178,6 +207,10 @@ separate data. Each point is a separate run that spends all of rho.</p>
 {table_html(times_table(found.table, found.times))}
 <p class="quiet">The times are from this machine, for information. The paper has 1.192 and 0.0411 s,
 and 1.204 and 0.0413 s: 29 and 29 times.</p>
+<h2>Step size of DPGD: errors at R = 50 and nu = 5, for each multiplier of the paper</h2>
+{table_html(ablation_table(found.ablation))}
+<p class="quiet">The star marks the smallest error of a row. {ablated}; all step sizes of one trial
+use the same data and noise. The paper chose r_hat / sqrt(T) and the multiplier 1.</p>
 <h2>Other choices: errors on GaussianCluster, R = 50, at the most passes</h2>
 {table_html(choices_table(found.errors))}
 <h2>Rules</h2>
