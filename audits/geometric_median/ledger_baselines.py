@@ -493,7 +493,7 @@ def step_size_of_dpgd(ledger):
 
     @ledger.reading("the base r_hat / sqrt(T)").sweep(
         "smaller errors than with HSU24's base, at equal multipliers", name=["heavy", "cluster"],
-        multiplier=[0.25, 1.0, 1.75], better="best", mutant={"better": "hsu"}, **DRAWN,
+        multiplier=[k / 4 for k in range(1, 8)], better="best", mutant={"better": "hsu"}, **DRAWN,
     )  # fmt: skip
     def bases(name, multiplier, better):
         worse = {"best": "hsu", "hsu": "best"}[better]

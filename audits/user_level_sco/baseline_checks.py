@@ -151,7 +151,7 @@ def attack_concentrated_means(ledger):
         **{**assumed, "epsilon0": Interval(3.0, 5.0)},
     )  # fmt: skip
     def concentrated(seed, d, T, tau, epsilon0, share, failure, far, part):
-        """Of two draws, each passes or fails the test. Users that are far need exact distances."""
+        """Each of two draws passes or fails the test. Users that are far need exact distances."""
         rule = ConcentratedMean(
             tau, epsilon0, failure, **({} if share is None else {"share": share})
         )
