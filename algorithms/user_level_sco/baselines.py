@@ -144,11 +144,9 @@ def dp_sgd_sigma(
     spent = mean.selection(dimension)
     epsilon = _validate.positive("epsilon", epsilon)
     left = _validate.probability("delta", delta) - visits * spent.failure
-    mu = 0.0
-    if left > 0:
-        mu = largest_mu(
-            epsilon, left, calls=visits * spent.calls, epsilon0=spent.epsilon0, epsilon1=0.0
-        )
+    mu = largest_mu(
+        epsilon, left, calls=visits * spent.calls, epsilon0=spent.epsilon0, epsilon1=0.0
+    )  # 0 if nothing is left of delta
     if mu == 0:
         raise ValueError(
             f"mean must leave a part of epsilon = {epsilon!r} and delta = {delta!r} for the noise "

@@ -193,6 +193,42 @@ def attack_concentrated_means(ledger):
         a, b = (rule.means(q[None], 1, rng=np.random.default_rng(seed))[0] for q in (users, other))
         return math.dist(a, b), part * rule.sensitivity(7, d) + ROUNDING
 
+    @ledger.identity("weights, also of gradients that are long", seed=Integer(0, 2**32), extra=0.0,
+                     d=Choice((1, 2, 40)), tau=Interval(0.3, 2.0), n_long=Integer(0, 6),
+                     length=Choice((1e3, 1e7, 1e150)), mutant={"extra": 0.1},
+                     examples=60)  # fmt: skip
+    def weighted(seed, d, tau, n_long, length, extra):
+        """Long gradients are in two groups, and the others are near 0."""
+        rng = np.random.default_rng(seed)
+        users = rng.normal(size=(21, d)) / math.sqrt(d)
+        users[:n_long] += length
+        users[: n_long // 2] += length
+        found = ConcentratedMean(tau, 1.0, 0.1).weights(users)
+        return found, np.array(derived.concentration(users, tau)) + extra
+
+    @ledger.identity(
+        "a batch is refused if its least weight is at most 4", B=Integer(1, 60), least=4.0,
+        epsilon0=Interval(0.1, 9.0), failure=Interval(0.001, 0.4), share=Interval(0.1, 0.99),
+        mutant={"least": 6.0}, examples=60,
+        extremal=[{"B": 1, "epsilon0": 1.0, "failure": 0.1, "share": 0.9},
+                  {"B": 2, "epsilon0": 1.0, "failure": 0.1, "share": 0.9}],
+    )  # fmt: skip
+    def refused(B, epsilon0, failure, share, least):
+        rule, outcomes = ConcentratedMean(1.0, epsilon0, failure, share), []
+        calls = (
+            lambda: rule.least(B),
+            lambda: rule.means(np.zeros((1, B, 1)), 1, rng=np.random.default_rng(0)),
+        )
+        for call in calls:
+            try:
+                call()
+            except ValueError:
+                outcomes.append(True)
+            else:
+                outcomes.append(False)
+        small = B < 3 or derived.concentrated_bounds(B, 1.0, epsilon0, failure, share)[1] <= least
+        return outcomes, [small, small]
+
     near = {"seed": 1, "d": 1, "tau": 1.0, "user": 0, "place": 50.0}
     long = {"seed": 4, "d": 512, "tau": 1 / 128, "user": 0, "place": 0.999 / 512**0.5}
 

@@ -8,13 +8,14 @@ from functools import partial
 import numpy as np
 from scipy.stats import nbinom
 
+from algorithms.common import charging
 from algorithms.common.sparse_vector import (
     above_threshold,
     first_above_threshold,
     fixed_threshold_sparse_vector,
 )
 from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
-from audits.user_level_sco import transcribed
+from audits.user_level_sco import derived, transcribed
 from audits.user_level_sco.conventions import DELTA, EPSILON
 from audits.user_level_sco.small_runs import Silent
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation
@@ -345,6 +346,27 @@ def cost_of_filtering(ledger):
     def arithmetic(epsilon, items, delta, power):
         log = math.log(items / delta)
         return math.sqrt(log / epsilon) / (math.sqrt(log) / epsilon**power), epsilon
+
+    @ledger.identity(
+        "the account with explicit constants", targets=Integer(1, 6), times=1.0,
+        epsilon0=Interval(0.02, 1.0), loss=Interval(0.0, 4.0), mutant={"times": 1.1}, floor=1e-12,
+        tolerance=1e-6, examples=ledger.examples // 6,
+    )  # fmt: skip
+    def account(targets, epsilon0, loss, times):
+        parts = [10.0**-i for i in range(2, 16)]
+        calls = [derived.fewest_calls(targets, epsilon0, part) for part in parts]
+        bounds = [
+            part + derived.composed(loss, k, epsilon0, 0.0, 0.0)
+            for part, k in zip(parts, calls, strict=True)
+        ]
+        found = charging.stream_profile(loss, targets=targets, epsilon0=epsilon0)
+        return found, times * min(1.0, *bounds)
+
+    @ledger.identity("a budget that is spent, or too many answers", one=1.0, mutant={"one": 0.9},
+                     epsilon0=[5.0, 9.0])  # fmt: skip
+    def exhausted(epsilon0, one):
+        left = charging.largest_mu(1.0, 0.1, calls=1, epsilon0=epsilon0, epsilon1=0.0)
+        return [left + 1, charging.composed_profile(9.0, calls=10**7 + 1, epsilon0=1e-9)], [one] * 2
 
     exact = {**domain, "epsilon": Interval(0.02, 1.0, log=True), "at": Interval(-1.5, 2.5)}
     exact |= {"extremal": [{"epsilon": 1.0, "items": 4.0, "delta": 1e-12, "at": 0.0}]}

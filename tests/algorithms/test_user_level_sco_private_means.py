@@ -75,6 +75,8 @@ def test_far_users_have_no_weight():
     gradients = np.zeros((1, BATCH, 1))
     gradients[0, :4] = 1e6
     assert QUIET.means(gradients, 1, rng=generator())[0, 0] == 0
+    expected = [0.0] * 4 + [(36 - 21) / 19] * 36  # far users are not neighbours of the others
+    np.testing.assert_allclose(QUIET.weights(gradients[0]), expected)
 
 
 @pytest.mark.parametrize(("d", "tau"), [(1, 1 / 64), (512, 1 / 128), (2048, 1 / 256)])
