@@ -87,7 +87,7 @@ def risk_figure(found: pd.DataFrame, term: str) -> Figure:
             ax.plot(means.index, means, label=method, **LOOK[method])
         ax.set(xlabel=what)
         ticks(ax.xaxis, sorted(own[what].unique()))
-        ticks(ax.yaxis, (0.0001, 0.001, 0.01, 0.1, 1))
+        ticks(ax.yaxis, (0.00001, 0.0001, 0.001, 0.01, 0.1, 1))
     axes[0].set_ylabel("excess risk")
     figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside upper left", ncols=4)
     return figure
@@ -160,14 +160,17 @@ helped by curvature. Size {size.name}: {size.trials} trials; {seconds / 60:.1f} 
 <p class="quiet">v1 minimises over a box, whose diameter grows like sqrt(d); the others over the
 ball that it contains.</p>
 <h2>Exponents of the average excess, with 95 % intervals</h2>
+<p>Where the sampling term dominates:</p>
 {table_html(slopes(tables["risk"], measure.SAMPLING))}
+<p>Where the privacy term dominates:</p>
 {table_html(slopes(tables["risk"], measure.PRIVACY))}
+<p>Where the privacy term dominates, and users have at least 4,096 items:</p>
 {table_html(slopes(tables["risk"], measure.MANY))}
 <p class="quiet">"No privacy" is the minimiser of the average loss. The rate of v1 is another
 one, with d in both terms. Where privacy dominates, v1 does not run, because its norm of the items
 would be sqrt(d). mu(epsilon) is the shift of the Gaussian mechanism that is (epsilon, delta)-DP. In
-these ranges, it grows more slowly than epsilon. In the last table, users have at least 4,096 items.
-Only then does the filter of v2 bound the distance of two users by less than 2 G.</p>
+these ranges, it grows more slowly than epsilon. With fewer than about 4,000 items, the filter of v2
+bounds the distance of two users by 2 G or more, which is no bound.</p>
 <h2>Means of previous algorithms</h2>
 <p class="quiet">These runs are SGD as in DP-SGD, with the winsorized means of Levy et al. (2021),
 or with weighted means in place of the outlier removal of Asi and Liu (2024) and Lowy et al. (2024).
