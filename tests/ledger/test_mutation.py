@@ -306,6 +306,7 @@ def test_results_are_written_with_their_reasons_and_kept(project: Path) -> None:
     assert kept not in again.holes
 
 
+@pytest.mark.slow
 def test_the_command_fails_for_mutants_that_it_did_not_know(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\n")
 
