@@ -48,7 +48,7 @@ def dp_sgd_parameters(
     """Return the tuned parameters of `user_level_dp_sgd` that the experiments use.
 
     The users form `n_batches` batches, and each batch is visited once. Mean gradients are assumed
-    to be within C = min(G, 2 G / sqrt(m)) of each other's mean, or are clipped to C. The step size
+    to be within C = min(G, 2 G / sqrt(m)) of a common point, or are clipped to C. The step size
     is (D / V) / sqrt(T), where V**2 = G**2 / (B m) + d sigma**2 is the variance of a noisy
     gradient.
 
