@@ -94,7 +94,7 @@ def split(text: str) -> Iterator[str]:
     for part in re.split(r"(?<=[.?!:])\s+(?=[\"'`(A-Z]|dpaudit\b)", " ".join(text.split())):
         begun = f"{begun} {part}".strip()
         opened, closed = (sum(map(begun.count, marks)) for marks in ("([", ")]"))
-        is_open = opened > closed or begun.count('"') % 2 == 1
+        is_open = opened > closed or any(begun.count(mark) % 2 for mark in '"`')
         if not is_open and not _NOT_A_SENTENCE.search(begun):
             yield begun
             begun = ""
