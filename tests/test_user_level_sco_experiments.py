@@ -45,6 +45,7 @@ def test_exponents_are_those_of_made_up_errors():
     assert experiments.slopes(found, measure.SAMPLING)["n"][0].startswith("-0.5 [-0.5, -0.5]")
 
 
+@pytest.mark.slow
 def test_gradients_are_at_most_n_m():
     rows = list(measure.counted(TINY, seed=0))
     for row in rows:

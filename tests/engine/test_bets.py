@@ -262,6 +262,7 @@ def test_whole_audits_are_wrong_at_most_as_often_as_promised() -> None:
     assert binom.sf(false_refutations(150, 0.1) - 1, 150, 0.1) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_soundness_test_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the soundness test detects a mutant that bets after it observed the draws.

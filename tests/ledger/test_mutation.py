@@ -282,6 +282,7 @@ def test_a_mutant_that_does_not_end_is_killed() -> None:
     assert (fate.outcome, fate.by) == (Outcome.KILLED, "time")
 
 
+@pytest.mark.slow
 def test_results_are_written_with_their_reasons_and_kept(project: Path) -> None:
     lab, cache = laboratory(project), project / "reports" / "mutants.json"
     found, new = mutate(lab, cache)

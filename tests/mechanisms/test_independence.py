@@ -64,6 +64,7 @@ def foretold(shape: tuple[int, ...], **kind: Any) -> Callable[[tuple[int, ...]],
 # --- never more than promised: by enumeration ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(10,), (5, 5), (4, 3, 3), (1, 2, 3, 4)])
 def test_the_forecasters_earn_nothing_on_independent_draws(shape) -> None:
     assert max(expectations(10, foretold(shape))) <= 1 + 1e-12
@@ -74,6 +75,7 @@ def test_nor_where_the_event_changes_on_the_way() -> None:
     assert max(expectations(10, foretold((3, 2, 3, 2), keys=keys))) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> None:
     """Check that the test of repeats gains nothing on independent discrete draws.
 
@@ -258,6 +260,7 @@ def test_sequential_audits_refuse_shared_noise_and_never_certify_it(name) -> Non
     assert refusals(name, seeds, method="sequential", draws=20_000) == (seeds, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_fixed_audits_of_few_draws_refuse_shared_noise(name) -> None:
     assert refusals(name, 10, draws=2000, failure_prob=0.05) == (10, 0)

@@ -135,6 +135,7 @@ def test_an_exception_on_a_worker_is_the_one_of_the_mechanism(processes: Process
         audit(fails, PureDP(0.5), PAIR, draws=2000, seed=1, settings=Settings(workers=processes))
 
 
+@pytest.mark.slow
 def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) -> None:
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         time.sleep(0.2)
@@ -388,6 +389,7 @@ def test_what_was_killed_goes_on_with_nothing_lost(tmp_path: Path) -> None:
     assert len(once) <= len(twice) <= len(once) + 1  # the call that was running
 
 
+@pytest.mark.slow
 def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         time.sleep(0.02)

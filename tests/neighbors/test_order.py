@@ -136,6 +136,7 @@ def test_pairs_that_shift_other_users_are_known() -> None:
     assert not NeighborPair(lists, [[1.0], [9.0], [4.0]]).shifts_others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", BOTH)
 def test_a_correct_release_by_place_is_not_refuted_by_any_search(relation: Relation) -> None:
     held = neighbors.portfolio(n_users=8, m=1, low=0.0, high=1.0)

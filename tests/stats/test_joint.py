@@ -60,6 +60,7 @@ def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
     return float(probability.max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", AIMS, ids=str)
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (9, 9), (14, 5)])
 def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, target: Target) -> None:
