@@ -18,6 +18,9 @@ SETTING = measure.Setting("robust regression", 5, 1.0, 600)
 def test_plans_use_all_items_at_equal_privacy(method):
     plans = list(measure.plans_of(method, SETTING, measure.QUICK))
     assert plans
+    if method == measure.GFM:
+        assert all(plan.large_batch <= 600 for plan in plans)
+        return
     for plan in plans:
         assert 300 < plan.n_points <= 600
         if method != measure.PUBLIC:
@@ -26,9 +29,10 @@ def test_plans_use_all_items_at_equal_privacy(method):
             assert plan.oracle.sigma == 0
 
 
-def test_without_noise_the_objective_falls():
+@pytest.mark.parametrize(("method", "plan"), [(measure.PUBLIC, -2), (measure.GFM, 8)])
+def test_without_noise_the_objective_falls(method, plan):
     setting = measure.Setting("robust regression", 5, 1.0, 20_000)
-    plan = list(measure.plans_of(measure.PUBLIC, setting, measure.QUICK))[-2]
+    plan = list(measure.plans_of(method, setting, measure.QUICK))[plan]
     rng = np.random.default_rng(0)
     found = measure.judged(setting, measure.run(setting, plan, 4, rng=rng), rng=rng)
     start = measure.OBJECTIVES["robust regression"](5).start

@@ -6,8 +6,9 @@ One command performs all experiments.
 
 The command writes the figures, `experiments.json` and `experiments.html`. The figures compare two
 oracles: the variance-reduced oracle with its tree, and the naive oracle with its best batch. Both
-oracles have equal exact privacy and equal M, on three objectives. The figures also show the least M
-for which the bounds with all constants are below L.
+oracles have equal exact privacy and equal M, on three objectives. Two methods run without noise:
+the variance-reduced oracle, and the gradient-free method of Chen et al. (2023). The figures also
+show the least M for which the bounds with all constants are below L.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ LOOK = {
     measure.TREE: {"color": COLOURS["left"], "marker": "o"},
     measure.NAIVE: {"color": COLOURS["right"], "marker": "^"},
     measure.PUBLIC: {"color": COLOURS["muted"], "marker": ".", "ls": "--"},
+    measure.GFM: {"color": COLOURS["muted"], "marker": "x", "ls": ":"},
 }
 MEASURES = ("objective", "stationarity")
 
@@ -65,7 +67,7 @@ def size_figure(found: pd.DataFrame) -> Figure:
         column[1].set_xlabel("M")
     for ax, what in zip(axes[:, 0], ("objective", "stationarity, at most"), strict=True):
         ax.set_ylabel(what)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
     return figure
 
 
@@ -82,7 +84,7 @@ def parameter_figure(found: pd.DataFrame) -> Figure:
         column[1].set_xlabel("rho, at d = 10")
     for ax in axes[:, 0]:
         ax.set_ylabel("objective")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
     return figure
 
 
@@ -149,7 +151,8 @@ def write(
         )
     body = f"""<p class="quiet">Both oracles have equal exact privacy, rho-Gaussian DP of the
 output, and equal M. T, K, batch and step size are those with the best objective on other data.
-This choice is not private and favours all methods alike. Size {size.name}: {size.trials} data sets
+This choice is not private and favours all methods alike. For the method of Chen et al. (2023), T is
+its period and B is its small batch. Size {size.name}: {size.trials} data sets
 of two runs for each point; {seconds / 60:.1f} minutes. Made by
 <code>python -m audits.zeroth_order.experiments --{size.name}</code>.</p>
 <h2>The tree, and the results with it</h2>

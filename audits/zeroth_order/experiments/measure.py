@@ -1,4 +1,4 @@
-"""Comparison of both oracles at equal privacy on three objectives, and of the guaranteed bounds."""
+"""Comparison of both oracles at equal privacy, of methods without noise, and of bounds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.zeroth_order import bounds, conversion, problems, scaled, stationarity
+from algorithms.zeroth_order import baselines, bounds, conversion, problems, scaled, stationarity
 from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
 from algorithms.zeroth_order.printed import with_learning_step
 from dpaudit.mechanisms import generator
 
 TREE, NAIVE, PUBLIC = "variance-reduced, tree", "naive, best batch", "variance-reduced, no noise"
-METHODS = (TREE, NAIVE, PUBLIC)
+GFM = "Chen et al. (2023), no noise"
+METHODS = (TREE, NAIVE, PUBLIC, GFM)
 RADIUS = 0.25
 """delta; stationarity is measured at twice this radius, as in the bound."""
 
@@ -77,6 +78,20 @@ FULL = Size(
 )  # fmt: skip
 STEPS = (1.0, 4.0)
 """Multiples of the step size that the bound requires."""
+DESCENTS = (0.03, 0.1, 0.3, 1.0)
+"""Step sizes of the method of Chen et al."""
+JUDGED = 32
+"""Number of points of a run of this method that are evaluated; its output is a random point."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Parameters of `baselines.gradient_free_descent`."""
+
+    step: float
+    period: int
+    large_batch: int
+    small_batch: int
 
 
 def settings_of(size: Size) -> list[Setting]:
@@ -88,12 +103,18 @@ def settings_of(size: Size) -> list[Setting]:
             for M in size.n_points]  # fmt: skip
 
 
-def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
+def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan | Descent]:
     """Yield the plans that are tried, which differ in epochs, rounds and step sizes.
 
     The batches use all M items.
     """
     d, M = setting.d, setting.n_points
+    if method == GFM:
+        for step in DESCENTS:
+            for period, small in ((1, 10), (1, 100), (8, 10), (8, 100), (32, 10), (32, 100)):
+                if small * period <= M:
+                    yield Descent(step, period, small * period, small)
+        return
     for epochs in size.epochs:
         for rounds in size.rounds:
             batch = M // (epochs * rounds * (1 if method == NAIVE else 2))
@@ -131,13 +152,22 @@ def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> 
     }
 
 
-def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) -> np.ndarray:
-    """Return the averages of all epochs ``[size K, d]`` of `size` runs on fresh items."""
+def run(
+    setting: Setting, plan: Plan | Descent, size: int, *, rng: np.random.Generator
+) -> np.ndarray:
+    """Return points ``[k, d]`` of `size` runs on fresh items, one of which is the output.
+
+    These points are the averages of all epochs, or points of a descent at equal distances.
+    """
     problem = OBJECTIVES[setting.objective](setting.d)
     items = problem.items(setting.n_points, rng=rng)
-    found = conversion.private_zeroth_order(
-        items, size, loss=problem.loss, plan=plan, start=problem.start, transcript=True, rng=rng
-    )
+    given = {"loss": problem.loss, "start": problem.start, "transcript": True, "rng": rng}
+    if isinstance(plan, Plan):
+        found = conversion.private_zeroth_order(items, size, plan=plan, **given)
+    else:
+        found = baselines.gradient_free_descent(items, size, radius=RADIUS, **vars(plan), **given)
+        steps = found.shape[1]
+        found = found[:, np.unique(np.linspace(0, steps - 1, min(steps, JUDGED)).astype(int))]
     return found.reshape(-1, setting.d)
 
 
@@ -162,10 +192,23 @@ def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
             found = judged(setting, run(setting, best, 2, rng=rng), rng=rng)
             rows.append(
                 {"objective_name": setting.objective, **vars(setting), "method": method,
-                 "trial": trial, **found, "T": best.rounds, "K": best.epochs,
-                 "batch": best.oracle.batch, "sigma": best.oracle.sigma}
+                 "trial": trial, **found, **_shape(best, setting)}
             )  # fmt: skip
     return rows
+
+
+def _shape(plan: Plan | Descent, setting: Setting) -> dict[str, float]:
+    """Return rounds, epochs, batch size and noise of a plan."""
+    if isinstance(plan, Plan):
+        oracle = plan.oracle
+        return {"T": plan.rounds, "K": plan.epochs, "batch": oracle.batch, "sigma": oracle.sigma}
+    each = plan.large_batch + (plan.period - 1) * plan.small_batch
+    return {
+        "T": plan.period,
+        "K": setting.n_points // each,
+        "batch": plan.small_batch,
+        "sigma": 0.0,
+    }
 
 
 def promised(d: int, rho: float) -> dict[str, Any]:
