@@ -14,19 +14,26 @@ TINY = measure.Size("tiny", 2, (300, 600), (5, 10), (1.0, 2.0), (2,), (4,), Fals
 SETTING = measure.Setting("robust regression", 5, 1.0, 600)
 
 
-@pytest.mark.parametrize("method", measure.METHODS)
+@pytest.mark.parametrize("method", [measure.TREE, measure.NAIVE, measure.PUBLIC])
 def test_plans_use_all_items_at_equal_privacy(method):
     plans = list(measure.plans_of(method, SETTING, measure.QUICK))
     assert plans
-    if method == measure.GFM:
-        assert all(plan.large_batch <= 600 for plan in plans)
-        return
     for plan in plans:
         assert 300 < plan.n_points <= 600
         if method != measure.PUBLIC:
             assert accounts.output_gdp(plan, 5, 1.0) == pytest.approx(1.0)
         else:
             assert plan.oracle.sigma == 0
+
+
+@pytest.mark.parametrize("items", [100, 600, 10_000])
+def test_each_descent_has_items_for_its_first_step(items):
+    setting = measure.Setting("robust regression", 5, 1.0, items)
+    plans = list(measure.plans_of(measure.GFM, setting, measure.QUICK))
+    assert {plan.period for plan in plans} == ({1, 8} if items == 100 else {1, 8, 32})
+    for plan in plans:
+        assert 0 < plan.large_batch <= items
+        assert measure._shape(plan, setting)["K"] >= 1
 
 
 @pytest.mark.parametrize(("method", "plan"), [(measure.PUBLIC, -2), (measure.GFM, 8)])

@@ -30,13 +30,14 @@ def gradient_free_descent(
     """Descend along recursive estimates of the smoothed gradient, in one pass over the items.
 
     The source is Chen, Xu & Luo (2023), "Faster Gradient-Free Algorithms for Nonsmooth Nonconvex
-    Stochastic Optimization", Algorithm 2 (GFM+).
+    Stochastic Optimization" (GFM+).
 
     **Guarantee** none. The method is not private.
 
     **Departs** (1) The paper draws an item for every estimate. This function takes the items in
     their order, each once, and stops when they are used up. (2) The differences of values are
-    clipped as in `gradient_estimate`, whose g this is.
+    clipped as in `gradient_estimate`. (3) The pseudo-code was not at hand. The recursion follows
+    the paper's summary, which names recursive estimators with random smoothing.
 
     **Symbols** x_0 = `start`, delta = `radius`, eta = `step`, m = `period`, b' = `large_batch` and
     b = `small_batch`.

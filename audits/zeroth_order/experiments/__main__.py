@@ -151,8 +151,9 @@ def write(
         )
     body = f"""<p class="quiet">Both oracles have equal exact privacy, rho-Gaussian DP of the
 output, and equal M. T, K, batch and step size are those with the best objective on other data.
-This choice is not private and favours all methods alike. For the method of Chen et al. (2023), T is
-its period and B is its small batch. Size {size.name}: {size.trials} data sets
+This choice is not private. The method of Chen et al. (2023) has 24 plans with free step sizes, and
+the other methods have multiples of the step size of their bound. For this method, T is the period
+and B is the small batch. Size {size.name}: {size.trials} data sets
 of two runs for each point; {seconds / 60:.1f} minutes. Made by
 <code>python -m audits.zeroth_order.experiments --{size.name}</code>.</p>
 <h2>The tree, and the results with it</h2>

@@ -81,7 +81,7 @@ STEPS = (1.0, 4.0)
 DESCENTS = (0.03, 0.1, 0.3, 1.0)
 """Step sizes of the method of Chen et al."""
 JUDGED = 32
-"""Number of points of a run of this method that are evaluated; its output is a random point."""
+"""Number of points that are evaluated. The output of this method is a random point of its run."""
 
 
 @dataclass(frozen=True)
@@ -198,14 +198,17 @@ def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
 
 
 def _shape(plan: Plan | Descent, setting: Setting) -> dict[str, float]:
-    """Return rounds, epochs, batch size and noise of a plan."""
+    """Return the rounds, epochs, batch size and noise of a plan.
+
+    For a descent, a round is a step, and an epoch is a period.
+    """
     if isinstance(plan, Plan):
         oracle = plan.oracle
         return {"T": plan.rounds, "K": plan.epochs, "batch": oracle.batch, "sigma": oracle.sigma}
     each = plan.large_batch + (plan.period - 1) * plan.small_batch
     return {
         "T": plan.period,
-        "K": setting.n_points // each,
+        "K": -(-setting.n_points // each),
         "batch": plan.small_batch,
         "sigma": 0.0,
     }
