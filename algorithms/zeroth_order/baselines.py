@@ -34,6 +34,8 @@ def gradient_free_descent(
 
     **Guarantee** none. The method is not private.
 
+    **Requires** `large_batch` <= M.
+
     **Departs** (1) The paper draws an item for every estimate. This function takes the items in
     their order, each once, and stops when they are used up. (2) The differences of values are
     clipped as in `gradient_estimate`. (3) The pseudo-code was not at hand. The recursion follows
@@ -55,8 +57,7 @@ def gradient_free_descent(
     period : int
         A large batch replaces the estimate in every `period`-th step.
     large_batch, small_batch : int
-        Number of items of an estimate, and of a change of the estimate. M is at least
-        `large_batch`.
+        Number of items of an estimate, and of a change of the estimate.
     transcript : bool, default False
         Whether to return all points that the output is chosen from.
     rng : numpy.random.Generator

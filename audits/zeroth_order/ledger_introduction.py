@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from algorithms.zeroth_order.baselines import gradient_free_descent
 from algorithms.zeroth_order.estimators import gradient_estimate
 from algorithms.zeroth_order.losses import FunctionLoss, Linear
 from algorithms.zeroth_order.oracles import oracle_gradients
@@ -213,6 +214,55 @@ def naive_noise(ledger):
         "from which privacy is free. Both algorithms have such a rho.",
         harm="the wording",
     )
+
+    @ledger.part("the lines of the method of Chen et al. as it is built here").identity(
+        "two draws: every point, and the outputs", items=Array(Interval(-2.0, 2.0), (9, 2)),
+        start=Array(Interval(-2.0, 2.0), (2,)), radius=Interval(0.5, 2.0), seed=Integer(0, 1000),
+        step=Interval(0.05, 0.2), period=Integer(1, 4), large=Integer(1, 4), small=Integer(1, 3),
+        kept=1.0, mutant={"kept": 0.9}, tolerance=1e-9,
+    )  # fmt: skip
+    def recursion(items, start, radius, seed, kept, **plan):
+        loss = FunctionLoss(lambda x, z: ((x - z) ** 2 * BENT).sum(axis=-1), lipschitz=1e4)
+        given = {
+            "loss": loss, "start": start, "radius": radius, "step": plan["step"],
+            "period": plan["period"], "large_batch": plan["large"], "small_batch": plan["small"],
+        }  # fmt: skip
+        found = [
+            gradient_free_descent(
+                items, 2, transcript=whole, rng=np.random.default_rng(seed), **given
+            ).ravel()
+            for whole in (True, False)
+        ]
+        return np.concatenate(found), by_loops(items, start, kept, seed, **plan)
+
+
+BENT = np.array([1.0, 0.5])
+"""Half the second derivatives of the loss that follows."""
+
+
+def by_loops(items, start, kept, seed, step, period, large, small):
+    """Return all points of two draws, and then one point of each.
+
+    The loss is the sum of BENT (x - z)^2. Its estimate along u is d <grad f(x, z), u> u at every
+    radius.
+    """
+    rng = np.random.default_rng(seed)
+    draws = []
+    for _ in range(2):
+        points, x, before, v, left, t = [], start, None, None, list(items), 0
+        while len(left) >= (n := small if t % period else large):
+            points.append(x)
+            directions = [u / math.hypot(*u) for u in rng.standard_normal((n, 2))]
+            now, old = np.zeros(2), np.zeros(2)
+            for z, u in zip(left[:n], directions, strict=True):
+                now = now + 2 * (2 * BENT * (x - z) @ u) * u / n
+                if t % period:
+                    old = old + 2 * (2 * BENT * (before - z) @ u) * u / n
+            v = kept * v + now - old if t % period else now
+            before, x, left, t = x, x - step * v, left[n:], t + 1
+        draws.append(points)
+    chosen = rng.integers(len(draws[0]), size=2)
+    return np.concatenate([*draws[0], *draws[1], draws[0][chosen[0]], draws[1][chosen[1]]])
 
 
 def never_free(d, epsilon, times, delta, B, rho):

@@ -32,6 +32,7 @@ from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Quadratic
 from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
 from algorithms.user_level_sco.private_means import ClippedMean, ConcentratedMean, WinsorizedMean
+from algorithms.zeroth_order import baselines as zeroth_baselines
 from algorithms.zeroth_order import conversion, estimators, oracles, smoothing, stationarity
 from algorithms.zeroth_order import plans as zeroth_plans
 from algorithms.zeroth_order.losses import CappedAbsolute
@@ -155,6 +156,15 @@ ONLINE = {"loss": CappedAbsolute(), "plan": CONVERSION, "start": [0.0, 0.5]}
 BAD_ONLINE = {
     "start": [[0.0], [0.0, math.nan]], "noise_multiplier": [-1.0, math.nan],
     "data": [REGRESSION[:11], np.ones((12, 1))],
+}  # fmt: skip
+RECURSIVE = VALUES | {
+    "start": [0.0, 0.5], "step": 0.25, "period": 3, "large_batch": 3, "small_batch": 2,
+}  # fmt: skip
+BAD_RECURSIVE = {
+    "radius": [0.0, -1.0, math.nan, math.inf, 1e-200], "step": [0.0, -1.0, math.nan],
+    "period": [0, 1.5], "large_batch": [0, 1.5, 13], "small_batch": [0, 1.5],
+    "start": [[0.0], [0.0, math.nan], [[0.0, 0.5], [1.0, 0.5]]],
+    "loss": [abs], "data": [np.ones((12, 1)), np.ones((12, 2, 3))],
 }  # fmt: skip
 
 ROWS = [
@@ -324,6 +334,8 @@ ROWS = [
             data_name="data", bad=BAD_ONLINE)
         for plan in (CONVERSION, replace(CONVERSION, oracle=zeroth_plans.Naive(2, 0.5)))
     ],
+    Row(zeroth_baselines.gradient_free_descent, REGRESSION, RECURSIVE, (2,), data_name="data",
+        bad=BAD_RECURSIVE),
     Row(subsampling.on_subsample, INTEGERS, {"pmf": lambda items: [0.5, 0.5], "sample": 2}, (),
         np.int64, data_name="data", integer_data=True, bad={"sample": [0, 4, 1.5]}),
     *[
