@@ -45,6 +45,14 @@ def test_a_fault_is_found_with_its_fix(prose, text, fault):
     assert any(found.startswith(fault) for found in faults(prose, text))
 
 
+def test_a_sentence_does_not_end_inside_code_quotes_or_brackets(prose):
+    text = "Write `a. B` first. The end (see A. Here) is 'x'. A \"quote. Here\" too. Then stop."
+    assert list(prose.split(text)) == [
+        "Write `a. B` first.", "The end (see A. Here) is 'x'.", 'A "quote. Here" too.',
+        "Then stop.",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     [

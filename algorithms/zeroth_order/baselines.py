@@ -38,8 +38,12 @@ def gradient_free_descent(
 
     **Departs** (1) The paper draws an item for every estimate. This function takes the items in
     their order, each once, and stops when they are used up. (2) The differences of values are
-    clipped as in `gradient_estimate`. (3) The pseudo-code was not at hand. The recursion follows
-    the paper's summary, which names recursive estimators with random smoothing.
+    clipped as in `gradient_estimate`. (3) The pseudo-code was not at hand. The lines follow the
+    program that the authors published. (4) The program stores the previous point after the step,
+    so both ends of its differences are equal, and the differences are 0. This function stores the
+    previous point before the step, as the recursion of the paper requires. (5) The program
+    evaluates all items of a batch along each direction. Here each item has its own direction, as
+    in Grad of the audited paper.
 
     **Symbols** x_0 = `start`, delta = `radius`, eta = `step`, m = `period`, b' = `large_batch` and
     b = `small_batch`.

@@ -71,11 +71,15 @@ def options(
 
 
 def ticks(axis: Axis, values: Sequence[float]) -> None:
-    """Make an axis logarithmic and label the given values as plain numbers."""
+    """Make an axis logarithmic and label the given values, with k for thousands from 10,000 on."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(FixedLocator(list(values)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(_plain))
     axis.set_minor_locator(NullLocator())
+
+
+def _plain(value: float, _: int) -> str:
+    return f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}"
 
 
 def table_html(table: pd.DataFrame) -> str:

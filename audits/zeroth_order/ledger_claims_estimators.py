@@ -230,7 +230,7 @@ def reduced_sensitivity(ledger):
         return np.linalg.norm(found[0] - found[1])
 
     @ledger.reading("Grad at the same b: less than with one direction", fails=True).sweep(
-        "f = L <e, x> and -L <e, x>, all directions e", d=[2, 10], b=[1, 5],
+        "f = L <e, x> and -L <e, x>, all directions e", d=[2, 10], b=[2, 5],
         lhs="sensitivity with d directions", rhs="0.99 of the sensitivity with one direction",
     )  # fmt: skip
     def same_batch(d, b):
