@@ -71,6 +71,9 @@ def words_of_shape(shape: tuple[int, ...]) -> str:
 
 Array = NDArray[Any]
 
+Label = tuple[Any, ...]
+"""Label of a part of a dataset: first the user, or None if the part belongs to all users."""
+
 
 @dataclass(frozen=True)
 class Census:
@@ -169,6 +172,33 @@ class Form:
         """Return the dataset with its rows in another order."""
         raise TypeError("data must have rows to be reordered, got an object of unknown structure")
 
+    def labels(self, value: Any, part: str) -> list[Label]:
+        """Return the labels of all parts of one kind, in a fixed order.
+
+        Parameters
+        ----------
+        value : object
+            The dataset.
+        part : {"users", "items", "columns"}
+            Kind of part. A column is an entry that every item has.
+        """
+        return []
+
+    def without(self, value: Any, labels: Collection[Label]) -> Any:
+        """Return the dataset without the parts that have these labels."""
+        raise TypeError("the parts of data must be known, got an object of unknown structure")
+
+    def cells(self, value: Any) -> dict[Label, Any]:
+        """Return every number and text of the dataset, by label.
+
+        The label begins with the user and the number of the item.
+        """
+        return {}
+
+    def filled(self, value: Any, cells: Mapping[Label, Any]) -> Any:
+        """Return the dataset with other values in some cells."""
+        raise TypeError("the cells of data must be known, got an object of unknown structure")
+
     def packed(self, value: Any) -> Packed | None:
         """Return the dataset as arrays and plain data, or None if the conversion is impossible."""
         return None
@@ -215,6 +245,33 @@ class ArrayForm(Form):
 
     def reordered(self, value: Array, order: list[int]) -> Array:
         return value[order]
+
+    def labels(self, value: Array, part: str) -> list[Label]:
+        if part == "users":
+            return [(user,) for user in range(len(value))] if value.ndim else []
+        axes = range(1, min(value.ndim, 2)) if part == "items" else range(2, value.ndim)
+        return [(None, axis, index) for axis in axes for index in range(value.shape[axis])]
+
+    def without(self, value: Array, labels: Collection[Label]) -> Array:
+        for axis in range(value.ndim):
+            gone = [one[-1] for one in labels if (one[1] if one[0] is None else 0) == axis]
+            value = np.delete(value, gone, axis)
+        return locked(value)
+
+    def cells(self, value: Array) -> dict[Label, Any]:
+        if value.dtype.names:
+            parts = {name: self.cells(value[name]) for name in value.dtype.names}
+            return {(*at, name): one for name, held in parts.items() for at, one in held.items()}
+        return {at: value[at].item() for at in np.ndindex(value.shape)}
+
+    def filled(self, value: Array, cells: Mapping[Label, Any]) -> Array:
+        value = value.copy()
+        for at, one in cells.items():
+            if value.dtype.names:
+                value[at[-1]][at[:-1]] = one
+            else:
+                value[at] = one
+        return locked(value)
 
     def packed(self, value: Array) -> Packed:
         return Packed({"": value}, {"form": "array"})

@@ -11,7 +11,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpaudit import _validate
-from dpaudit.data.forms import Census, Form, Packed, is_frame
+from dpaudit.data.forms import Census, Form, Label, Packed, is_frame
 from dpaudit.data.sequences import content
 from dpaudit.errors import PairError
 
@@ -71,6 +71,46 @@ class FrameForm(Form):
 
     def reordered(self, value: Any, order: list[int]) -> Any:
         return taken(value, order)
+
+    def labels(self, value: Any, part: str) -> list[Label]:
+        if part == "columns":
+            columns = nw.from_native(value).columns
+            return [(None, name) for name in columns if name != self.by]
+        rows = self._rows(value)
+        return (
+            rows if part == "items" else [(user,) for user in dict.fromkeys(row[0] for row in rows)]
+        )
+
+    def without(self, value: Any, labels: Collection[Label]) -> Any:
+        columns = [label[-1] for label in labels if label[0] is None]
+        gone = set(labels)
+        keep = [row not in gone and row[:1] not in gone for row in self._rows(value)]
+        rest = nw.from_native(select(value, keep), eager_only=True)
+        return rest.drop(columns).to_native() if columns else rest.to_native()
+
+    def cells(self, value: Any) -> dict[Label, Any]:
+        frame, rows = nw.from_native(value, eager_only=True), self._rows(value)
+        names = [name for name in frame.columns if name != self.by]
+        columns = {name: frame[name].to_list() for name in names}
+        return {(*row, name): columns[name][at] for at, row in enumerate(rows) for name in names}
+
+    def filled(self, value: Any, cells: Mapping[Label, Any]) -> Any:
+        held = self.cells(value) | dict(cells)
+        frame, rows = nw.from_native(value, eager_only=True), self._rows(value)
+        columns = {
+            name: users_in(value, name) if name == self.by else [held[*row, name] for row in rows]
+            for name in frame.columns
+        }
+        return rows_like(value, columns, "a dataset")
+
+    def _rows(self, value: Any) -> list[Label]:
+        """Return the label of each row: the user, and the number among the rows of the user."""
+        seen: dict[Any, int] = {}
+        rows = []
+        for user in users_in(value, self.by):
+            seen[user] = seen.get(user, -1) + 1
+            rows.append((user, seen[user]))
+        return rows
 
     def packed(self, value: Any) -> Packed | None:
         frame = nw.from_native(value)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dpaudit.data.forms import Array, Census, Form, Packed, locked, plain
+from dpaudit.data.forms import Array, Census, Form, Label, Packed, locked, plain
 from dpaudit.errors import PairError
 
 
@@ -63,6 +63,37 @@ class SequenceForm(Form):
     def reordered(self, value: Any, order: list[int]) -> Any:
         return _like(value, [value[at] for at in order])
 
+    def labels(self, value: Any, part: str) -> list[Label]:
+        if part == "users":
+            return [(user,) for user in range(len(value))]
+        items = [at for user, held in enumerate(value) for at in _inside(held, (user,))]
+        if part == "items":
+            return items
+        entries = [{at[-1] for at in _inside(_at(value, item), item)} for item in items]
+        common = set.intersection(*entries) if entries else set()
+        return [(None, key) for key in sorted(common, key=repr)]
+
+    def without(self, value: Any, labels: Collection[Label]) -> Any:
+        gone = {label for label in labels if label[0] is not None}
+        columns = {label[-1] for label in labels if label[0] is None}
+        if columns:
+            items = self.labels(value, "items")
+            gone |= {(*item, key) for item in items for key in columns}
+        return _like(value, [
+            _without(held, (user,), gone)
+            for user, held in enumerate(value) if (user,) not in gone
+        ])  # fmt: skip
+
+    def cells(self, value: Any) -> dict[Label, Any]:
+        return {at: one for user, held in enumerate(value) for at, one in _leaves(held, (user,))}
+
+    def filled(self, value: Any, cells: Mapping[Label, Any]) -> Any:
+        changed = {at[0] for at in cells}
+        return _like(value, [
+            _filled(held, (user,), cells) if user in changed else held
+            for user, held in enumerate(value)
+        ])  # fmt: skip
+
     def packed(self, value: Any) -> Packed | None:
         users = list(value)
         if not users or not all(isinstance(user, np.ndarray) and user.ndim for user in users):
@@ -79,6 +110,60 @@ class SequenceForm(Form):
 
     def size(self, value: Any) -> int:
         return sum(u.nbytes if isinstance(u, np.ndarray) else 64 for u in value)
+
+
+def _inside(held: Any, at: Label) -> list[Label]:
+    """Return the labels of the entries of a container; a number or a text has none."""
+    if isinstance(held, Mapping):
+        return [(*at, key) for key in held]
+    is_container = isinstance(held, list | tuple) or (isinstance(held, np.ndarray) and held.ndim)
+    return [(*at, index) for index in range(len(held))] if is_container else []
+
+
+def _at(value: Any, label: Label) -> Any:
+    for key in label:
+        value = value[key]
+    return value
+
+
+def _leaves(held: Any, at: Label) -> Iterator[tuple[Label, Any]]:
+    """Yield the numbers and texts in nested containers, with their labels."""
+    if isinstance(held, np.generic):
+        held = held.item()
+    if held is None or isinstance(held, str | bool | int | float):
+        yield at, held
+    for label in _inside(held, at):
+        yield from _leaves(held[label[-1]], label)
+
+
+def _rebuilt(held: Any, entries: dict[Any, Any]) -> Any:
+    """Return a container of the same kind with other entries."""
+    if isinstance(held, Mapping):
+        return entries
+    if isinstance(held, np.ndarray):
+        made = list(entries.values())
+        return locked(np.array(made, held.dtype).reshape((len(made), *np.shape(made)[1:])))
+    return type(held)(entries.values())
+
+
+def _without(held: Any, at: Label, gone: set[Label]) -> Any:
+    inside = _inside(held, at)
+    if not any(label[: len(at)] == at for label in gone):
+        return held
+    if isinstance(held, np.ndarray):
+        left = [label[-1] for label in inside if label not in gone]
+        rest = held[left] if inside else held
+        deeper = {label[-1] for label in gone if len(label) == len(at) + 2}
+        return locked(np.delete(rest, list(deeper), 1) if deeper and rest.ndim > 1 else rest.copy())
+    kept = {la[-1]: _without(held[la[-1]], la, gone) for la in inside if la not in gone}
+    return _rebuilt(held, kept) if inside else held
+
+
+def _filled(held: Any, at: Label, cells: Mapping[Label, Any]) -> Any:
+    inside = _inside(held, at)
+    if not inside:
+        return cells.get(at, held)
+    return _rebuilt(held, {la[-1]: _filled(held[la[-1]], la, cells) for la in inside})
 
 
 def unpacked(packed: Packed) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.data.forms import Census, Form, Packed
+from dpaudit.data.forms import Census, Form, Label, Packed
 from dpaudit.data.sequences import content
 from dpaudit.errors import PairError
 
@@ -108,6 +108,42 @@ class TablesForm(Form):
             for key, form in self.parts.items()
         }
 
+    def labels(self, value: Any, part: str) -> list[Label]:
+        found = [
+            (label, key)
+            for key, form in self.parts.items() if form is not None
+            for label in form.labels(value[key], part)
+        ]  # fmt: skip
+        if part == "users":
+            return list(dict.fromkeys(label for label, _ in found))
+        return [_in_table(label, key) for label, key in found]
+
+    def without(self, value: Any, labels: Collection[Label]) -> Any:
+        users = [label for label in labels if len(label) == 1]
+        made = {}
+        for key, form in self.parts.items():
+            made[key] = value[key]
+            if form is not None:
+                present = set(form.labels(value[key], "users"))
+                gone = [label for label in users if label in present]
+                made[key] = form.without(value[key], [*gone, *_of_table(labels, key)])
+        return made
+
+    def cells(self, value: Any) -> dict[Label, Any]:
+        return {
+            _in_table(label, key): one
+            for key, form in self.parts.items() if form is not None
+            for label, one in form.cells(value[key]).items()
+        }  # fmt: skip
+
+    def filled(self, value: Any, cells: Mapping[Label, Any]) -> Any:
+        made = {}
+        for key, form in self.parts.items():
+            own = _of_table(cells, key)
+            changes = {label: cells[_in_table(label, key)] for label in own}
+            made[key] = value[key] if form is None else form.filled(value[key], changes)
+        return made
+
     def packed(self, value: Any) -> Packed | None:
         arrays: dict[str, Any] = {}
         facts: dict[str, Any] = {"form": "tables", "parts": {}}
@@ -124,6 +160,17 @@ class TablesForm(Form):
             facts["parts"][key] = part.facts
             arrays |= {f"{key}/{name}": array for name, array in part.arrays.items()}
         return Packed(arrays, facts)
+
+
+def _in_table(label: Label, key: str) -> Label:
+    """Return the label in the dict: the user, the number of the item, the table and the rest."""
+    return (*label[:2], *(None,) * (2 - len(label)), key, *label[2:])
+
+
+def _of_table(labels: Collection[Label], key: str) -> list[Label]:
+    """Return the labels in one table of the dict."""
+    own = [label for label in labels if len(label) > 2 and label[2] == key]
+    return [(*(label[:1] if label[1] is None else label[:2]), *label[3:]) for label in own]
 
 
 def parts_of(packed: Packed) -> dict[str, Packed]:

@@ -84,6 +84,9 @@ class Settings:
     progress : callable, optional
         ``progress(done, total)`` is called after each call, with the number of draws made and the
         number planned.
+    shrink : bool, optional
+        Whether an audit that refutes its claim then looks for the smallest pair on which the claim
+        is refuted. This takes at most as many draws as the audit. The default is True.
 
     Raises
     ------
@@ -98,10 +101,12 @@ class Settings:
     max_seconds: float | None = None
     cache_dir: str | os.PathLike[str] | None = None
     progress: Callable[[int, int], None] | None = None
+    shrink: bool = True
 
     def __post_init__(self) -> None:
         self.watch()
         checked_workers(self.workers, self.executor)
+        _validate.flag(shrink=self.shrink)
         if self.cache_dir is not None:
             _validate.path(cache_dir=self.cache_dir)
 
@@ -468,7 +473,13 @@ def audit(
         )
     given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
     with working(settings.workers, settings.executor) as workers:
-        task = replace(task, watch=settings.watch(), workers=workers, cache_dir=settings.cache_dir)
+        task = replace(
+            task,
+            watch=settings.watch(),
+            workers=workers,
+            cache_dir=settings.cache_dir,
+            shrinks=settings.shrink,
+        )
         result = _audited(task, mechanism, given)
     return replace(result, seconds=time.perf_counter() - start)
 

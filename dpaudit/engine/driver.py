@@ -13,8 +13,10 @@
    all certified numbers of a result hold together, except with probability `failure_prob`.
    Therefore the witness, and the point of a curve, may be chosen afterwards.
 
-4. **Test mutants.** If the claim is not refuted, mutants of the mechanism pass through the same
-   three steps. All mutants together get a second `failure_prob`.
+4. **Test mutants, or shrink.** If the claim is not refuted, mutants of the mechanism pass through
+   the same three steps. All mutants together get a second `failure_prob`. If the claim is refuted,
+   a smaller pair passes through these steps instead (:mod:`dpaudit.engine.smallest`), and gets the
+   second `failure_prob`.
 
 5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
    the claim and builds the result. This step computes no bound.
@@ -40,6 +42,7 @@ from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
 from dpaudit.engine.mutation import MutantRuns, mutants_of, run_mutants
+from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
@@ -146,8 +149,14 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
         if task.instrument is None:
             model = family_of(task, mechanism, certificate, made)
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()
+    smallest = None
+    if certificate.refuted and task.shrinks and task.instrument is None:
+        smallest = smallest_of(task, mechanism, certificate, certify=certificate_of)
     task.watch.finish()
-    return conclude(task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes)
+    result = conclude(
+        task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes
+    )
+    return replace(result, smallest=smallest)
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:

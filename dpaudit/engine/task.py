@@ -32,6 +32,9 @@ RANKED_DRAWS = 50, 2000
 PRIMARY_SHARE = 0.9
 """Share of failure_prob for the primary event; the events of the profile share the rest."""
 
+ENOUGH = 1.1
+"""An event suffices if it is expected to exceed the claim by this factor."""
+
 _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
 _BRIEF_CALLS, _BRIEF_CALL = 8, 256  # Least number of calls; draws per call if there are more calls.
@@ -105,6 +108,11 @@ class Task:
     is_brief : bool
         Whether only the refutation of the claim matters, which is so for a mutant. In this case, no
         profile is certified, and draws are made in a few calls.
+    wants_simple : bool
+        Whether the simplest event that is expected to refute the claim is chosen, instead of the
+        event that is expected to certify most.
+    shrinks : bool
+        Whether a smaller pair is searched if the claim is refuted.
     stored : mapping of str to int, optional
         Number of available outputs of each side, if the outputs were drawn elsewhere.
     watch : Watch
@@ -126,6 +134,8 @@ class Task:
     instrument: Any = None
     float_attack: bool | FloatAttack = False
     is_brief: bool = False
+    wants_simple: bool = False
+    shrinks: bool = False
     stored: Mapping[str, int] | None = None
     watch: Watch = field(default_factory=Watch)
     workers: Workers | None = None
@@ -192,7 +202,15 @@ class Task:
             profile_failure_prob=self.failure_prob * (1 - PRIMARY_SHARE) / _EXPECTED_PROFILE_EVENTS,
             learn_share=learn_share,
             wants_profile=not self.is_brief,
+            enough=self._enough if self.wants_simple else None,
         )
+
+    @property
+    def _enough(self) -> float:
+        """Expected value of an event that refutes the claim with some margin."""
+        if self.claim.point is None:
+            return ENOUGH
+        return ENOUGH * self.claim.point[0] + (ENOUGH - 1)
 
     def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:
         """Return the point at which a profile exceeds the claimed curve most, or is closest to it.

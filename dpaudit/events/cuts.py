@@ -336,7 +336,31 @@ def _spread_indices(n: int) -> NDArray[np.intp]:
 
 
 def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
-    """Return the primary event or guess, and one event for each epsilon of the grid."""
+    """Return the primary event or guess, and one event for each epsilon of the grid.
+
+    If the goal says which value is enough, simple events come before better events: first events of
+    one coordinate, then other plain features, then learnt scores, then guesses.
+    """
+    if goal.enough is not None:
+        for kind in range(_KINDS):
+            simple = _best(encoder, [c for c in cuts if _kind(c.score) <= kind], goal, [])
+            if simple.objective[0] > goal.enough:
+                return simple
+    return _best(encoder, cuts, goal, cuts)
+
+
+_KINDS = 3
+
+
+def _kind(score: Score) -> int:
+    """Return how complicated a score is: 0 for a coordinate, 1 for a plain feature, or 2."""
+    if not is_plain(score):
+        return _KINDS - 1
+    return int(not score.feature.coordinate)  # type: ignore[attr-defined]
+
+
+def _best(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal, guessed: Sequence[Cuts]) -> Selection:
+    """Return the best event of some cuts, or the best guess of the cuts in `guessed`."""
     best: tuple[float, float] = (-np.inf, -np.inf)
     primary: Event | Guess = trivial_event(encoder)
     point = None
@@ -376,7 +400,8 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
                     as_is = bool(direct[top] >= mirrored[top])
                     target = Target(epsilon=float(epsilon))
                     chosen[i] = _event(encoder, c, top, side, as_is, target, goal.learn_share)
-    guess = _best_guess(encoder, cuts, sorted(worth, reverse=True)[:_GUESSED], goal)
+    pairable = sorted(worth, reverse=True)[:_GUESSED] if guessed else []
+    guess = _best_guess(encoder, cuts, pairable, goal)
     if guess is not None and guess.value > max(best[0], 0.0) * (1 + _TRIFLE):
         best = (guess.value, max(guess.separation, best[1]))
         primary, point = guess.guess, guess.point

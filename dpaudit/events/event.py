@@ -166,6 +166,9 @@ class Goal:
         Share of the exploration draws from which scores are learnt.
     wants_profile : bool
         Whether events are chosen for the profile in addition to the primary event.
+    enough : float or None
+        Value that suffices: an epsilon, or a ratio for a curve. Among the events that reach this
+        value, the best event of the simplest kind is chosen. None if the best event is wanted.
     """
 
     delta: float | None
@@ -176,6 +179,7 @@ class Goal:
     profile_failure_prob: float
     learn_share: float = LEARN_SHARE
     wants_profile: bool = True
+    enough: float | None = None
 
 
 @dataclass(frozen=True)

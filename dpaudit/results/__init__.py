@@ -24,6 +24,7 @@ from dpaudit.results.mutants import (
     undetected_words,
 )
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
+from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import STATUSES, Expectation, Status, Verdict, worst
 from dpaudit.results.words import at_least, at_most, beside, beyond, least, number, short
 
@@ -45,6 +46,7 @@ __all__ = [
     "Origin",
     "Profile",
     "SequentialPath",
+    "SmallestPair",
     "Status",
     "Verdict",
     "Witness",

@@ -123,6 +123,39 @@ def who_differs(pair: NeighborPair) -> str:
     return f"{shown.who}: {short('; '.join(parts), _LETTERS)}"
 
 
+def sizes_and_difference(pair: NeighborPair) -> str:
+    """Return a small pair on one line: its size, both sides of the user, and the other users.
+
+    Examples
+    --------
+    >>> sizes_and_difference(NeighborPair([[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [5.0, 5.0]]))
+    '2 users of 2 items; user 1: left 1, right 5 in all 2 items; all other values are 0'
+    """
+    words = []
+    for side in (pair.left, pair.right):
+        if isinstance(pair.form, ArrayForm) and pair.relation.is_of_users:
+            words.append(_of_users(side))
+        else:
+            words.append(pair.form.words(side))
+    parts = [" against ".join(dict.fromkeys(words)), who_differs(pair)]
+    if isinstance(pair.form, ArrayForm) and pair.users:
+        larger = max(pair.left, pair.right, key=len)
+        rest = np.delete(larger, list(pair.users), axis=0)
+        values = list(dict.fromkeys(words_of(one) for one in rest.ravel()[:_COUNTED_VALUES]))
+        if 0 < len(values) <= _NAMED:
+            parts.append(f"all other values are {' or '.join(values)}")
+    return "; ".join(filter(None, parts))
+
+
+def _of_users(side: Array) -> str:
+    """Return the numbers of users and items of an array, and the shape of an item."""
+    users = f"{len(side)} user{'s' * (len(side) != 1)}"
+    if side.ndim < 2:
+        return users
+    items = f"{users} of {side.shape[1]} item{'s' * (side.shape[1] != 1)}"
+    return items + f" of {'x'.join(map(str, side.shape[2:]))} values" * (side.ndim > 2)
+
+
 def _side_by_side(
     left: list[Any] | None, right: list[Any] | None, name: str
 ) -> tuple[tuple[ItemRow, ...], str]:

@@ -31,6 +31,7 @@ from dpaudit.results.mutants import (
     score_words,
     undetected_words,
 )
+from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
 from dpaudit.results.words import at_least, at_most, beyond, number
 from dpaudit.search import SearchRecord
@@ -153,6 +154,10 @@ class AuditResult:
     not_covered : tuple of str
         What the audit did not test, because there were too few draws or because an option was not
         set.
+    smallest : SmallestPair or None
+        If the claim is refuted: the smallest pair on which it is refuted, too, with its own
+        certificate. Some certified number of the smallest pair is wrong with probability at most
+        `failure_prob`. None if there are too few draws for a reduction.
     pair : NeighborPair or None
         The two datasets. The pair is stored in a separate file, and is None if that file is
         missing.
@@ -183,6 +188,7 @@ class AuditResult:
     origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict, repr=False)
     advice: str = ""
     not_covered: tuple[str, ...] = field(default=(), metadata=LATER)
+    smallest: SmallestPair | None = field(default=None, metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
 
@@ -290,7 +296,14 @@ class AuditResult:
         """
         differing = "" if self.pair is None else who_differs(self.pair)
         label = "differing user" if differing.startswith("user ") else "difference"
-        rows = [("pair", self.pair_words), (label, differing), *self._power()]
+        rows = [("pair", self.pair_words), (label, differing)]
+        if (smallest := self.smallest) is not None:
+            needs = beyond(smallest.epsilon.lower, self.claimed_epsilon, (">=", ">")).strip()
+            rows += [
+                ("smallest pair", smallest.words),
+                ("", f"epsilon {needs}, {smallest.witness.sentence()}"),
+            ]
+        rows += self._power()
         if verbose:
             rows += self._evidence()
         again = "repeat the same call" + f" with seed={self.seed}" * (
@@ -473,7 +486,8 @@ class AuditResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data without `pair` and `event`, for :meth:`from_json`."""
-        stored = encode(replace(self, event=None, pair=None))
+        smallest = self.smallest and replace(self.smallest, event=None, pair=None)
+        stored = encode(replace(self, event=None, pair=None, smallest=smallest))
         del stored["event"], stored["pair"]
         return {"schema": SCHEMA_VERSION, **stored}
 

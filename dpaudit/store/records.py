@@ -38,6 +38,8 @@ from dpaudit.store.files import read_json, set_aside, unsealed, write_sealed
 
 _KIND, _PAIR = "record", "pair_sha256"
 
+_SMALLEST = "smallest "  # start of the names of the arrays of the smallest pair
+
 
 class Record(Protocol):
     """One result of a run, such as the result of an audit."""
@@ -242,9 +244,9 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
         unpack(_json.loads(json.dumps(document, allow_nan=False)))
     except (TypeError, ValueError) as error:
         raise StoreError(f"{record.id}: the record cannot be stored: {error}") from error
-    pair = getattr(record, "pair", None)
+    pair, smallest = getattr(record, "pair", None), getattr(record, "smallest", None)
     try:
-        return document, None if pair is None else pair_bytes(pair)
+        return document, None if pair is None else pair_bytes(pair, smallest and smallest.pair)
     except StoreError:  # the result describes the pair, and the audit file can make the pair again
         return document, None
 
@@ -263,30 +265,21 @@ def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
 
 def _with_pair(record: Any, pair: bytes | None) -> Record:
     """Return a record with its datasets."""
-    found: Record = record if pair is None else replace(record, pair=_pair_from(pair))
-    return found
+    if pair is not None:
+        found, smallest = _pairs_from(pair)
+        record = replace(record, pair=found)
+        if smallest is not None and record.smallest is not None:
+            record = replace(record, smallest=replace(record.smallest, pair=smallest))
+    whole: Record = record
+    return whole
 
 
-def pair_bytes(pair: NeighborPair) -> bytes:
-    """Return a pair as the content of a ``.npz`` file."""
-    facts: dict[str, Any] = {
-        "user": pair.user if isinstance(pair.user, str | int | None) else None,  # recomputed later
-        "relation": pair.relation.to_json(),
-        "recipe": pair.recipe,
-    }
+def pair_bytes(pair: NeighborPair, smallest: NeighborPair | None = None) -> bytes:
+    """Return a pair, and the smallest pair of the same audit, as the content of a ``.npz`` file."""
     arrays: dict[str, NDArray[Any]] = {}
-    if isinstance(pair.form, ArrayForm):
-        arrays = {"left": pair.left, "right": pair.right}
-    else:
-        facts["by"] = pair.by
-        for side in ("left", "right"):
-            packed = pair.form.packed(getattr(pair, side))
-            if packed is None:
-                raise StoreError(
-                    f"datasets of this kind cannot be stored, got {pair.form.words(pair.left)}"
-                )
-            facts[side] = packed.facts
-            arrays |= {f"{side}/{name}": array for name, array in packed.arrays.items()}
+    facts = _facts(pair, "", arrays)
+    if smallest is not None:
+        facts["smallest"] = _facts(smallest, _SMALLEST, arrays)
     if sum(array.nbytes for array in arrays.values()) > LARGEST_ARRAYS // 2:
         raise StoreError(f"datasets of more than {LARGEST_ARRAYS // 2:,} bytes cannot be stored")
     file = io.BytesIO()
@@ -294,32 +287,61 @@ def pair_bytes(pair: NeighborPair) -> bytes:
     return file.getvalue()
 
 
-def _pair_from(content: bytes) -> NeighborPair:
-    """Return the pair in a ``.npz`` file.
+def _facts(pair: NeighborPair, start: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the facts of a pair, and add its arrays, whose names begin with `start`."""
+    facts: dict[str, Any] = {
+        "user": pair.user if isinstance(pair.user, str | int | None) else None,  # recomputed later
+        "relation": pair.relation.to_json(),
+        "recipe": pair.recipe,
+    }
+    if not isinstance(pair.form, ArrayForm):
+        facts["by"] = pair.by
+    for side in ("left", "right"):
+        held = getattr(pair, side)
+        if isinstance(pair.form, ArrayForm):
+            arrays[f"{start}{side}"] = held
+            continue
+        packed = pair.form.packed(held)
+        if packed is None:
+            raise StoreError(
+                f"datasets of this kind cannot be stored, got {pair.form.words(pair.left)}"
+            )
+        facts[side] = packed.facts
+        arrays |= {f"{start}{side}/{name}": array for name, array in packed.arrays.items()}
+    return facts
+
+
+def _pairs_from(content: bytes) -> tuple[NeighborPair, NeighborPair | None]:
+    """Return the pair in a ``.npz`` file, and the smallest pair if the file holds one.
 
     Raise ``ValueError`` if the file holds no pair.
     """
     try:
         arrays = read_arrays(content)
         facts = _json.loads(str(arrays["facts"]), finite=False)
-        return NeighborPair(
-            _side(arrays, facts, "left"),
-            _side(arrays, facts, "right"),
-            relation=Relation(**facts["relation"]),
-            recipe=facts["recipe"],
-            by=facts.get("by"),
-        )
+        smallest = facts.get("smallest")
+        return _pair_from(arrays, facts, ""), smallest and _pair_from(arrays, smallest, _SMALLEST)
     except Exception as error:  # a damaged archive may raise anything
         raise ValueError(f"it holds no pair: {type(error).__name__}: {error}") from error
 
 
-def _side(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], side: str) -> Any:
-    """Return one dataset of a stored pair."""
-    if side not in facts:
-        return arrays[side]
-    names = [name for name in arrays if name.startswith(f"{side}/")]
-    held = {name.removeprefix(f"{side}/"): arrays[name] for name in names}
-    return unpacked(Packed(held, facts[side]))
+def _pair_from(
+    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], start: str
+) -> NeighborPair:
+    sides = []
+    for side in ("left", "right"):
+        if side in facts:
+            begin = f"{start}{side}/"
+            held = {k.removeprefix(begin): one for k, one in arrays.items() if k.startswith(begin)}
+            sides.append(unpacked(Packed(held, facts[side])))
+        else:
+            sides.append(arrays[f"{start}{side}"])
+    return NeighborPair(
+        *sides,
+        relation=Relation(**facts["relation"]),
+        recipe=facts["recipe"],
+        by=facts.get("by"),
+    )
 
 
 def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:

@@ -16,7 +16,7 @@ from dpaudit.data import content, digest, form_of, handed, unpacked, words_of_da
 from dpaudit.data.frames import is_missing
 from dpaudit.errors import MechanismError
 from dpaudit.results.datasets import datasets
-from dpaudit.store.records import _pair_from, pair_bytes
+from dpaudit.store.records import _pairs_from, pair_bytes
 
 ADD_REMOVE = Relation.ADD_REMOVE_USER
 FRAMES = [pd.DataFrame, pl.DataFrame]
@@ -123,7 +123,7 @@ def test_texts_that_are_missing_are_kept_as_missing(make: Any) -> None:
     """
     frame = make({"id": [1, 2, 2], "who": ["a", None, "None"], "none": [None, None, "x"]})
     pair = NeighborPair.from_frame(frame, user="id", drop=1)
-    again = _pair_from(pair_bytes(pair))
+    again, _ = _pairs_from(pair_bytes(pair))
     held = [[is_missing(cell) for cell in pair.left["who"]] for pair in (pair, again)]
     assert held == [[True, False, False]] * 2
 
@@ -326,7 +326,7 @@ def _change(given: Any) -> None:
 def test_a_pair_is_kept_without_running_code_and_read_again(kind: str) -> None:
     value, arguments = KINDS[kind]
     pair = NeighborPair(value, value, recipe="kept", **arguments)
-    again = _pair_from(pair_bytes(pair))
+    again, _ = _pairs_from(pair_bytes(pair))
     assert digest(again.left) == digest(pair.left)
     assert again.describe() == pair.describe()
     packed = form_of(value, **arguments).packed(pair.left)
@@ -397,6 +397,6 @@ def test_categories_stay_categories_when_kept(library: Any) -> None:
     series = library.Series(["a", "b", "a"], dtype=kind)
     frame = library.DataFrame({"id": [1, 2, 2], "city": series, "who": ["x", "y", "z"]})
     pair = NeighborPair.from_frame(frame, user="id", drop=1)
-    again = _pair_from(pair_bytes(pair))
+    again, _ = _pairs_from(pair_bytes(pair))
     assert digest(again.left) == digest(pair.left)
     assert list(map(str, again.left.dtypes)) == list(map(str, pair.left.dtypes))
