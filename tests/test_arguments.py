@@ -353,6 +353,7 @@ def table() -> dict[str, Call]:
                 "max_seconds": OPTIONAL | NUMBERS,
                 "cache_dir": OPTIONAL | {"'x'"},
                 "progress": OPTIONAL | FUNCTION,
+                "shrink": FLAG,
             },
         ),
         "noise_margin": Call(

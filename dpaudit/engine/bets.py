@@ -283,7 +283,8 @@ class Game:
         self.point = task.claim.point or self.exploration.selection.point
         epsilon = self.point[0]
         level = epsilon * (1 + _MARGIN) + 1e-9
-        self.levels = np.unique(np.append(task.grid[task.grid != epsilon], level))
+        others = task.grid[task.grid != epsilon][: 0 if task.is_trial else None]
+        self.levels = np.unique(np.append(others, level))
         self.claim_level = int(np.searchsorted(self.levels, level))
         self.refuted_at = math.inf
         self.past: dict[str, list[NDArray[Any]]] = {

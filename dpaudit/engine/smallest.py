@@ -19,19 +19,18 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Certify, patience
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism
-from dpaudit.neighbors import NeighborPair, Portfolio, family
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Outcomes, Scored
+from dpaudit.neighbors import NeighborPair, Portfolio, family, shrink
 from dpaudit.results import SmallestPair
-from dpaudit.search import ShrinkingEnds, shrink
 
 SEARCH_SHARE = 0.6
 """Share of the draws that the reduction may spend; the certificate gets the rest."""
 
-PARTS = 64, 16, 4
+PARTS = 32, 8, 4
 """A smaller pair gets the draws divided by the first of these numbers that suffices for the pair of
 the audit."""
 
-CERTIFIED = 16
+CERTIFIED = 8
 """The certificate gets at most this many times the draws of one smaller pair."""
 
 DOUBT = 1e-4
@@ -61,7 +60,7 @@ class _Reduction:
 
         Raises
         ------
-        ShrinkingEnds
+        StopIteration
             If draws, pairs or time are used up.
         """
         key = pair.form.digest(pair.left) + pair.form.digest(pair.right)
@@ -71,9 +70,9 @@ class _Reduction:
 
     def _audit(self, pair: NeighborPair) -> bool:
         if self.spent + self.each > self.left or self.tried >= MOST_PAIRS:
-            raise ShrinkingEnds
+            raise StopIteration
         if self.task.watch.is_spent():
-            raise ShrinkingEnds
+            raise StopIteration
         self.tried += 1
         task = replace(
             self.task,
@@ -83,14 +82,21 @@ class _Reduction:
             sequential=not isinstance(self.mechanism, ExactMechanism | AdditiveNoise),
         )
         try:
-            found = self.certify(task, self.mechanism, f"smaller pair {self.tried}")
+            found = self.certify(task, _unused(self.mechanism), f"smaller pair {self.tried}")
         except MechanismError:
             if self.task.watch.is_over:
-                raise ShrinkingEnds from None
+                raise StopIteration from None
             self.spent += self.each
             return False
         self.spent += sum(found.draws.values())
         return found.refuted
+
+
+def _unused(mechanism: Any) -> Any:
+    """Return a copy that does not remember on which data calls failed."""
+    if isinstance(mechanism, Scored):
+        return mechanism.of(_unused(mechanism.mechanism))
+    return mechanism.of(mechanism.mechanism) if isinstance(mechanism, Outcomes) else mechanism
 
 
 def smallest_of(
@@ -112,11 +118,12 @@ def smallest_of(
     Returns
     -------
     SmallestPair or None
-        None if there are too few draws, or if the claim is not refuted on fresh draws.
+        None if no smaller pair was found, for example with few draws, or if the claim is not
+        refuted on fresh draws.
     """
     draws = sum(found.draws.values())
-    brief = replace(task, is_brief=True, failure_prob=max(task.failure_prob, DOUBT))
-    reduction = _Reduction(brief, mechanism, certify, int(SEARCH_SHARE * draws))
+    trial = replace(task, is_brief=True, is_trial=True, failure_prob=max(task.failure_prob, DOUBT))
+    reduction = _Reduction(trial, mechanism, certify, int(SEARCH_SHARE * draws))
     with task.watch.calls_within(patience(found)):
         try:
             for part in PARTS if draws else (1,):
@@ -125,16 +132,18 @@ def smallest_of(
                     break
             else:
                 return None
-        except ShrinkingEnds:
+        except StopIteration:
             return None
         space = task.space.pairs if isinstance(task.space, Portfolio) else ()
         pair = shrink(found.pair, reduction.is_refuted, [*task.pairs, *space])
+        if pair is found.pair:
+            return None
         rest = min(draws - reduction.spent, CERTIFIED * reduction.each) if draws else task.draws
         final = replace(
             task, is_brief=True, pairs=family(pair), space=None, draws=rest, wants_simple=True
         )
         try:
-            certified = certify(final, mechanism, "smallest pair")
+            certified = certify(final, _unused(mechanism), "smallest pair")
         except MechanismError:
             return None
     if not certified.refuted:

@@ -38,6 +38,7 @@ ENOUGH = 1.1
 _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
 _BRIEF_CALLS, _BRIEF_CALL = 8, 256  # Least number of calls; draws per call if there are more calls.
+_TRIAL_CALLS = 2
 _LARGEST_EPSILON = 600.0  # Largest epsilon of the grid of a curve; exponentials stay finite.
 
 
@@ -108,6 +109,9 @@ class Task:
     is_brief : bool
         Whether only the refutation of the claim matters, which is so for a mutant. In this case, no
         profile is certified, and draws are made in a few calls.
+    is_trial : bool
+        Whether the certificate only serves to explore, as for a smaller pair. In this case, bets
+        test only the claim and no other level of epsilon, and each batch is drawn in two calls.
     wants_simple : bool
         Whether the simplest event that is expected to refute the claim is chosen, instead of the
         event that is expected to certify most.
@@ -134,6 +138,7 @@ class Task:
     instrument: Any = None
     float_attack: bool | FloatAttack = False
     is_brief: bool = False
+    is_trial: bool = False
     wants_simple: bool = False
     shrinks: bool = False
     stored: Mapping[str, int] | None = None
@@ -183,6 +188,8 @@ class Task:
 
     def calls(self, draws: int) -> int:
         """Return the number of calls for this number of certifying draws."""
+        if self.is_trial:
+            return _TRIAL_CALLS
         return min(max(draws // _BRIEF_CALL, _BRIEF_CALLS), CALLS) if self.is_brief else CALLS
 
     def attack_on(self, pair: NeighborPair) -> FloatAttack | None:

@@ -29,6 +29,7 @@ from dpaudit.neighbors.recipes import (
     which_batch,
     which_user,
 )
+from dpaudit.neighbors.shrinking import shrink
 from dpaudit.neighbors.spaces import (
     Choice,
     Integer,
@@ -67,6 +68,7 @@ __all__ = [
     "pairs_from_words",
     "portfolio",
     "query_values",
+    "shrink",
     "some_items",
     "threshold_decider",
     "two_clusters",

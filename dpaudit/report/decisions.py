@@ -45,7 +45,7 @@ class Card:
     scale : Markup
         Bar that shows the certified number relative to the claim.
     differs : str
-        What the differing user holds. Empty if no pair is stored.
+        The smallest pair, or what the differing user holds. Empty if no pair is stored.
     next : str
         What to do next.
     """
@@ -109,6 +109,8 @@ def decisions(results: Sequence[AuditResult], anchors: Sequence[str]) -> Decisio
 
 def _card(result: AuditResult, anchor: str) -> Card:
     differs = "" if result.pair is None else datasets.who_differs(result.pair)
+    if result.smallest is not None:
+        differs = result.smallest.words
     scale = Markup(severity.scale(result))
     return Card(result, anchor, how_badly(result), scale, differs, next_step(result))
 

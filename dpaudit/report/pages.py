@@ -136,6 +136,7 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         "next": next_step(result),
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
+        "smallest": _smallest(result),
         "probability": f"Any of these numbers is wrong with probability at most {chance}."
         if result.failure_prob
         else "Computed, not sampled.",
@@ -144,6 +145,16 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         "languages": _languages(result),
         "search": result.diagnostics.search and tables.search_table(result.diagnostics.search),
     }
+
+
+def _smallest(result: AuditResult) -> dict[str, Any] | None:
+    """Return the smallest pair for the template, or None."""
+    smallest = result.smallest
+    if smallest is None:
+        return None
+    needs = words.beyond(smallest.epsilon.lower, result.claimed_epsilon, ("≥ ", "> "))
+    shown = None if smallest.pair is None else datasets.datasets(smallest.pair)
+    return {"words": smallest.words, "needs": needs, "of": smallest, "datasets": shown}
 
 
 def _note(result: AuditResult) -> str | None:

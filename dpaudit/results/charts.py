@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -270,6 +270,7 @@ def charts_of(result: AuditResult) -> list[Chart]:
         (landscape, result.diagnostics.search),
     ]
     return [
+        *([smallest_histogram(result)] if result.smallest is not None else []),
         profile(result),
         histogram(result),
         *(describe(result) for describe, part in optional if part),
@@ -459,6 +460,16 @@ def histogram(result: AuditResult) -> Chart:
     height = 280.0 if own.edges else max(280.0, 90.0 + 23.0 * len(bins))
     caption = _histogram_caption(result, centres=centres)
     return Chart("Where the outputs fall", [panel], caption, height=height)
+
+
+def smallest_histogram(result: AuditResult) -> Chart:
+    """Describe the outputs on the smallest pair; raise ``ValueError`` if there is no such pair."""
+    smallest = result.smallest
+    if smallest is None:
+        raise ValueError(f"{result.id} must have a smallest pair")
+    diagnostics = replace(result.diagnostics, histogram=smallest.histogram, long_profile=None)
+    shown = histogram(replace(result, diagnostics=diagnostics, witness=smallest.witness))
+    return replace(shown, title="Outputs on the smallest pair")
 
 
 def _commonest(

@@ -133,8 +133,8 @@ def sizes_and_difference(pair: NeighborPair) -> str:
     """
     words = []
     for side in (pair.left, pair.right):
-        if isinstance(pair.form, ArrayForm) and pair.relation.is_of_users:
-            words.append(_of_users(side))
+        if isinstance(pair.form, ArrayForm):
+            words.append(_of_users(side) if pair.relation.is_of_users else f"{side.size} values")
         else:
             words.append(pair.form.words(side))
     parts = [" against ".join(dict.fromkeys(words)), who_differs(pair)]

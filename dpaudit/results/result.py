@@ -157,7 +157,7 @@ class AuditResult:
     smallest : SmallestPair or None
         If the claim is refuted: the smallest pair on which it is refuted, too, with its own
         certificate. Some certified number of the smallest pair is wrong with probability at most
-        `failure_prob`. None if there are too few draws for a reduction.
+        `failure_prob`. None if no smaller pair was found.
     pair : NeighborPair or None
         The two datasets. The pair is stored in a separate file, and is None if that file is
         missing.
@@ -264,8 +264,13 @@ class AuditResult:
 
     @property
     def total_failure_prob(self) -> float:
-        """Bound on the probability that any certified number, also of a mutant, is wrong."""
+        """Bound on the probability that any certified number is wrong.
+
+        The numbers of mutants and of the smallest pair count, too.
+        """
         spent = [self.failure_prob, *(mutant.failure_prob for mutant in self.mutants)]
+        if self.smallest is not None:
+            spent.append(self.smallest.epsilon.failure_prob)
         if (margin := self.diagnostics.noise_margin) is not None:
             spent.append(len(margin.points) * margin.failure_prob)
         return math.fsum(spent)

@@ -5,17 +5,14 @@ The package :mod:`dpaudit.neighbors` describes the pairs and spaces that can be 
 
 from dpaudit.search.halving import LEAST_BUDGET, search, search_computed
 from dpaudit.search.record import NO_ANSWER, SearchRecord, Trial, landscape, ranking
-from dpaudit.search.shrinking import ShrinkingEnds, shrink
 
 __all__ = [
     "LEAST_BUDGET",
     "NO_ANSWER",
     "SearchRecord",
-    "ShrinkingEnds",
     "Trial",
     "landscape",
     "ranking",
     "search",
     "search_computed",
-    "shrink",
 ]

@@ -27,6 +27,7 @@ from dpaudit import (
     NeighborPair,
     PureDP,
     RenyiDP,
+    Settings,
     Verdict,
     ZeroConcentratedDP,
     audit,
@@ -316,7 +317,9 @@ def test_a_family_needs_draws_enough_to_explore_every_pair() -> None:
 def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
     pairs = [NeighborPair([[0.0], [x]], [[0.0], [-x]]) for x in np.arange(1.0, 21.0)]
     mechanism = Counting()
-    result = audit(mechanism, PureDP(1.0), pairs, draws=draws, seed=1, mutants=None)
+    settings = Settings(shrink=False)
+    result = audit(mechanism, PureDP(1.0), pairs, draws=draws, seed=1, settings=settings)
+    assert result.verdict is Verdict.REFUTED
     assert result.draws["explore"] + result.draws["certify"] == draws
     for side in (1.0, -1.0):
         asked = {x: n for x, n in mechanism.draws.items() if x * side > 0}

@@ -24,7 +24,7 @@ from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, S
 from dpaudit.report.audits import AUDITS
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
-from dpaudit.results import severity
+from dpaudit.results import charts, severity
 from dpaudit.results.mutants import MutantResult, MutantStatus
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import STATUSES, Expectation
@@ -710,3 +710,18 @@ def test_sixty_audits_make_a_page_that_can_be_mailed(results, tmp_path):
     many = [replace(results[i % 7], id=f"audit_x::many[{i}]") for i in range(60)]
     path = write_report(tmp_path, run_of(many), many)
     assert path.stat().st_size < 4e6
+
+
+def test_the_smallest_pair_comes_before_the_pictures(tmp_path):
+    left = np.zeros((4, 3))
+    right = left.copy()
+    right[2] = 1.0
+    result = check(loud, pairs=NeighborPair(left, right), draws=5000, id="audit_x::large")
+    page = write_report(tmp_path, run_of([result]), [result]).read_text(encoding="utf-8")
+    Reader(page)
+    found = page[page.index('id="findings"') :]
+    assert found.index("<strong>Smallest pair:</strong> 2 users of 1 item") < found.index("Privacy")
+    assert found.index("Outputs on the smallest pair") < found.index("Privacy profile")
+    assert "<dt>Smallest pair</dt>" in page[: page.index('id="findings"')]
+    with pytest.raises(ValueError, match="must have a smallest pair"):
+        charts.smallest_histogram(replace(result, smallest=None))

@@ -1,10 +1,10 @@
 """Reduction of a pair to the smallest pair on which a property still holds.
 
-A pair on which a claim is refuted has parts that do not matter: users, items of users, columns and
-values. :func:`shrink` removes such parts by delta debugging (Zeller and Hildebrandt 2002). It first
-removes many parts at once, then fewer and fewer. The order of the passes follows Hypothesis
-(MacIver and Donaldson 2020, "Test-case reduction via test-case generation"): first the parts that
-hold most data, then the values.
+A pair on which a claim is refuted has parts that do not matter. Such parts are users, items of
+users, columns and values. :func:`shrink` removes such parts by delta debugging (Zeller and
+Hildebrandt 2002). It first removes many parts at once, then fewer and fewer. The order of the
+passes follows Hypothesis (MacIver and Donaldson 2020, "Test-case reduction via test-case
+generation"): first the parts that hold most data, then the values.
 
 Every number of a smaller pair lies between the smallest and the largest number of the same column
 in the pairs that were audited. So a smaller pair does not leave the domain of the data. Every text
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from dpaudit.data import Label
 from dpaudit.errors import ArgumentError, PairError
-from dpaudit.neighbors import NeighborPair
+from dpaudit.neighbors.pairs import NeighborPair
 
 Part = TypeVar("Part")
 Twins = tuple[Label | None, Label | None]
@@ -39,12 +39,8 @@ _MOST_CELLS = 60
 
 _SIMPLE: tuple[float, ...] = (0, 1, -1, 10, -10)
 _DIGITS = (1, 2, 3)
-_ROUNDS = 3
+_FINEST, _ROUNDS = 4, 3
 _MOST_TEXTS = 3
-
-
-class ShrinkingEnds(Exception):
-    """Raised by a predicate that must not be asked again."""
 
 
 def shrink(
@@ -59,7 +55,7 @@ def shrink(
     pair : NeighborPair
         Pair on which the property holds.
     holds : callable
-        ``holds(pair) -> bool``. The function raises :class:`ShrinkingEnds` to end the reduction.
+        ``holds(pair) -> bool``. The function raises ``StopIteration`` to end the reduction.
     domain : collection of NeighborPair, optional
         Further pairs whose values belong to the domain of the data.
 
@@ -70,15 +66,15 @@ def shrink(
     """
     shrinker = _Shrinker(pair, holds, _Domain([pair, *domain]))
     try:
-        for _ in range(_ROUNDS):
-            before = shrinker.pair
+        for step in itertools.count(1):
+            before, shrinker.finest = shrinker.pair, _FINEST**step
             for part in ("users", "items", "columns"):
                 shrinker.remove(part)
             shrinker.confine()
             shrinker.simplify()
-            if shrinker.pair is before:
+            if shrinker.pair is before and step > _ROUNDS:
                 break
-    except ShrinkingEnds:
+    except StopIteration:
         pass
     return shrinker.pair
 
@@ -90,6 +86,7 @@ class _Shrinker:
         self, pair: NeighborPair, holds: Callable[[NeighborPair], bool], domain: _Domain
     ) -> None:
         self.pair = pair
+        self.finest = 1
         self._holds = holds
         self._domain = domain
         self._least = [min(count, 1) for count in _counts(pair)]
@@ -101,7 +98,8 @@ class _Shrinker:
         """
         pair = self.pair
         others, own = _twins(pair, part)
-        may_leave = others + own if part != "users" or len(pair.users) > 1 else others
+        keeps_own = part == "users" and len(pair.users) == 1
+        may_leave = others if keeps_own else others + own
         self._reduce(may_leave, partial(_without, pair))
         for at in (0, 1) if part == "items" else ():
             pair = self.pair
@@ -113,34 +111,39 @@ class _Shrinker:
         pair = self.pair
         if not _is_small(pair):
             return
-        left, right = _cells(pair)
-        _, own = _twins(pair, "cells")
-        differ = [(a, b) for a, b in own if a and b and not _same(left[a], right[b])]
+        cells = _cells(pair)
+        _, differ = _equal_and_different(pair, cells)
 
         def equal(gone: Iterable[Twins]) -> NeighborPair:
-            changes = {b: left[a] for a, b in gone if a and b}
-            return _with_sides(pair, pair.left, pair.form.filled(pair.right, changes))
+            changes: tuple[dict[Label, Any], ...] = ({}, {})
+            for twins in gone:
+                labels = [label for label in twins if label is not None]
+                values = [cells[at][label] for at, label in enumerate(labels)]
+                costs = [self._domain.cost(_column(twins), value) for value in values]
+                simpler = int(costs[1] < costs[0])
+                changes[1 - simpler][labels[1 - simpler]] = values[simpler]
+            return _with_sides(pair, *map(pair.form.filled, (pair.left, pair.right), changes))
 
-        self._reduce(differ, equal)
+        self._reduce([twins for twins in differ if None not in twins], equal)
 
     def simplify(self) -> None:
         """Give cells simpler values: first all cells of a column and side, then single cells."""
         if not _is_small(self.pair):
             return
-        others, own = _twins(self.pair, "cells")
-        left, right = _on_side(own, 0), _on_side(own, 1)
-        groups = [_by_column(group) for group in (others, left, right)]
-        for group in itertools.chain(*groups):
+        others, _ = _twins(self.pair, "cells")
+        equal, differ = _equal_and_different(self.pair, _cells(self.pair))
+        sides = others, equal, _on_side(differ, 0), _on_side(differ, 1)
+        for group in itertools.chain(*map(_by_column, sides)):
             self._give(group)
-        cells = [*others, *left, *right]
-        for cell in cells[:_MOST_CELLS]:
+        cells = list(itertools.chain(*sides))
+        for cell in cells[: _MOST_CELLS if self.finest > _FINEST else 0]:
             self._give([cell])
 
     def _give(self, cells: Sequence[Twins]) -> None:
         """Give some cells of one column the first simpler value with which the property holds."""
         pair = self.pair
         left, right = _cells(pair)
-        now = [left[a] if a else right[b or ()] for a, b in cells]
+        now = [right[b or ()] if a is None else left[a] for a, b in cells]
         column = _column(cells[0])
         costs = [self._domain.cost(column, value) for value in now]
         for value in self._domain.simpler(
@@ -156,12 +159,13 @@ class _Shrinker:
     ) -> None:
         """Find few parts that must stay, by delta debugging.
 
-        ``make(gone)`` returns the pair without the parts in `gone`.
+        ``make(gone)`` returns the pair without the parts in `gone`. Chunks of parts are not smaller
+        than all parts divided by `finest`.
         """
         gone: list[Part] = []
         left = list(parts)
         size = len(left)
-        while size:
+        while size >= max(len(parts) // self.finest, 1):
             start = 0
             while start < len(left):
                 chunk = left[start : start + size]
@@ -261,6 +265,19 @@ def _union(left: Sequence[Label], right: Sequence[Label]) -> list[Twins]:
     both = dict.fromkeys([*left, *right])
     on_left, on_right = set(left), set(right)
     return [(at if at in on_left else None, at if at in on_right else None) for at in both]
+
+
+def _equal_and_different(
+    pair: NeighborPair, cells: tuple[dict[Label, Any], dict[Label, Any]]
+) -> tuple[list[Twins], list[Twins]]:
+    """Return the cells of the differing users that are equal on both sides, and the other cells."""
+    _, own = _twins(pair, "cells")
+    left, right = cells
+    found: tuple[list[Twins], list[Twins]] = [], []
+    for a, b in own:
+        differs = a is None or b is None or not _same(left[a], right[b])
+        found[differs].append((a, b))
+    return found
 
 
 def _is_small(pair: NeighborPair) -> bool:
