@@ -208,6 +208,10 @@ def table() -> dict[str, Call]:
             },
         ),
         # --- search ---
+        "neighbors.shrink": Call(
+            lambda: {"pair": PAIR, "holds": lambda pair: True},
+            {"holds": FUNCTION, "domain": {"None"}},
+        ),
         "neighbors.SearchSpace": Call(
             lambda: {"build": _build, "parameters": {"distance": neighbors.Interval(1.0, 2.0)}},
             {"build": FUNCTION, "name": TEXT},
@@ -644,6 +648,7 @@ READ_ONLY = set(
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
     results.Estimate results.Witness results.Profile results.MutantResult results.MutantStatus
+    results.SmallestPair
     results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation
     results.Diagnostics store.StoredRun search.SearchRecord search.Trial search.ranking
     search.landscape run.auditor.Auditor""".split()  # noqa: SIM905

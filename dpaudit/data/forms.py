@@ -280,6 +280,17 @@ class ArrayForm(Form):
         return int(value.nbytes)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "user"), counted(2, "user")
+    ('1 user', '2 users')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def is_frame(value: Any) -> bool:
     """Return whether a value is a DataFrame of pandas or polars.
 

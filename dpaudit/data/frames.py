@@ -11,7 +11,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpaudit import _validate
-from dpaudit.data.forms import Census, Form, Label, Packed, is_frame
+from dpaudit.data.forms import Census, Form, Label, Packed, counted, is_frame
 from dpaudit.data.sequences import content
 from dpaudit.errors import PairError
 
@@ -57,7 +57,8 @@ class FrameForm(Form):
     def words(self, value: Any) -> str:
         frame = nw.from_native(value)
         users = len(set(frame[self.by].to_list()))
-        return f"{len(frame)} rows of {users} users (by {self.by}), {len(frame.columns)} columns"
+        rows = f"{counted(len(frame), 'row')} of {counted(users, 'user')}"
+        return f"{rows} (by {self.by}), {counted(len(frame.columns), 'column')}"
 
     def items(self, value: Any, user: Any) -> list[Any] | None:
         frame = nw.from_native(value)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.data.forms import Array, Census, Form, Label, Packed, locked, plain
+from dpaudit.data.forms import Array, Census, Form, Label, Packed, counted, locked, plain
 from dpaudit.errors import PairError
 
 
@@ -46,10 +46,10 @@ class SequenceForm(Form):
     def words(self, value: Any) -> str:
         counts = [len(user) for user in value if hasattr(user, "__len__")]
         if len(counts) < len(value) or not counts:
-            return f"{len(value)} users"
+            return counted(len(value), "user")
         low, high = min(counts), max(counts)
-        items = f"{low} items" if low == high else f"{low} to {high} items"
-        return f"{len(value)} users of {items}"
+        items = counted(low, "item") if low == high else f"{low} to {high} items"
+        return f"{counted(len(value), 'user')} of {items}"
 
     def items(self, value: Any, user: Any) -> list[Any] | None:
         if not user < len(value):

@@ -18,7 +18,7 @@ from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Certify, patience
 from dpaudit.engine.task import Task
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, MechanismTimeout
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Outcomes, Scored
 from dpaudit.neighbors import NeighborPair, Portfolio, family, shrink
 from dpaudit.results import SmallestPair
@@ -26,11 +26,11 @@ from dpaudit.results import SmallestPair
 SEARCH_SHARE = 0.6
 """Share of the draws that the reduction may spend; the certificate gets the rest."""
 
-PARTS = 32, 8, 4
+PARTS = 64, 16, 4
 """A smaller pair gets the draws divided by the first of these numbers that suffices for the pair of
 the audit."""
 
-CERTIFIED = 8
+CERTIFIED = 16
 """The certificate gets at most this many times the draws of one smaller pair."""
 
 DOUBT = 1e-4
@@ -83,9 +83,9 @@ class _Reduction:
         )
         try:
             found = self.certify(task, _unused(self.mechanism), f"smaller pair {self.tried}")
+        except MechanismTimeout:
+            raise StopIteration from None
         except MechanismError:
-            if self.task.watch.is_over:
-                raise StopIteration from None
             self.spent += self.each
             return False
         self.spent += sum(found.draws.values())

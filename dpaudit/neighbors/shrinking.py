@@ -18,13 +18,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from dpaudit import _validate
 from dpaudit.data import Label
-from dpaudit.errors import ArgumentError, PairError
 from dpaudit.neighbors.pairs import NeighborPair
 
 Part = TypeVar("Part")
@@ -46,7 +46,7 @@ _MOST_TEXTS = 3
 def shrink(
     pair: NeighborPair,
     holds: Callable[[NeighborPair], bool],
-    domain: Collection[NeighborPair] = (),
+    domain: Iterable[NeighborPair] | None = None,
 ) -> NeighborPair:
     """Return the smallest pair that was found on which a property holds.
 
@@ -56,21 +56,43 @@ def shrink(
         Pair on which the property holds.
     holds : callable
         ``holds(pair) -> bool``. The function raises ``StopIteration`` to end the reduction.
-    domain : collection of NeighborPair, optional
-        Further pairs whose values belong to the domain of the data.
+    domain : iterable of NeighborPair, optional
+        At least one further pair, whose values belong to the domain of the data.
 
     Returns
     -------
     NeighborPair
         A pair of the same relation, on which `holds` returned True, or `pair` itself.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If `domain` is empty.
+
+    Examples
+    --------
+    >>> left = [[3.0, 4.0], [5.0, 2.0], [0.0, 0.0]]
+    >>> pair = NeighborPair(left, [left[0], [9.0, 2.0], left[2]])
+    >>> found = shrink(pair, lambda pair: abs(pair.left - pair.right).max() > 3)
+    >>> found.left.tolist(), found.right.tolist()
+    ([[0.0], [0.0]], [[9.0], [0.0]])
     """
-    shrinker = _Shrinker(pair, holds, _Domain([pair, *domain]))
+    _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
+    _validate.function("a function holds(pair) that returns a bool", holds=holds)
+    pairs = "a list of NeighborPair objects"
+    others = () if domain is None else _validate.items(pairs, domain=domain)
+    for other in others:
+        _validate.instance(NeighborPair, pairs, domain=other)
+    shrinker = _Shrinker(pair, holds, _Domain([pair, *others]))
     try:
         for step in itertools.count(1):
             before, shrinker.finest = shrinker.pair, _FINEST**step
             for part in ("users", "items", "columns"):
                 shrinker.remove(part)
-            shrinker.confine()
+            if step > 1:
+                shrinker.confine()
             shrinker.simplify()
             if shrinker.pair is before and step > _ROUNDS:
                 break
@@ -180,8 +202,8 @@ class _Shrinker:
         """Make a pair, and keep it if the property holds on it."""
         try:
             pair = make()
-        except (PairError, ArgumentError, TypeError, ValueError, IndexError, KeyError):
-            return False  # the sides are no neighbours, or no dataset at all
+        except Exception:  # no neighbours; the user's own relation may raise any exception
+            return False
         too_few = any(a < b for a, b in zip(_counts(pair), self._least, strict=True))
         if too_few or pair.is_null or not self._holds(pair):
             return False

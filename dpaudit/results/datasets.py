@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.data import ArrayForm
+from dpaudit.data import ArrayForm, counted
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.words import number, short
 
@@ -134,7 +134,9 @@ def sizes_and_difference(pair: NeighborPair) -> str:
     words = []
     for side in (pair.left, pair.right):
         if isinstance(pair.form, ArrayForm):
-            words.append(_of_users(side) if pair.relation.is_of_users else f"{side.size} values")
+            words.append(
+                _of_users(side) if pair.relation.is_of_users else counted(side.size, "value")
+            )
         else:
             words.append(pair.form.words(side))
     parts = [" against ".join(dict.fromkeys(words)), who_differs(pair)]
@@ -149,10 +151,10 @@ def sizes_and_difference(pair: NeighborPair) -> str:
 
 def _of_users(side: Array) -> str:
     """Return the numbers of users and items of an array, and the shape of an item."""
-    users = f"{len(side)} user{'s' * (len(side) != 1)}"
+    users = counted(len(side), "user")
     if side.ndim < 2:
         return users
-    items = f"{users} of {side.shape[1]} item{'s' * (side.shape[1] != 1)}"
+    items = f"{users} of {counted(side.shape[1], 'item')}"
     return items + f" of {'x'.join(map(str, side.shape[2:]))} values" * (side.ndim > 2)
 
 

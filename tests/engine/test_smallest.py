@@ -180,7 +180,7 @@ def kinds() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         "tables": (tables, NeighborPair({"x": x, "scale": 1.0}, {"x": y, "scale": 1.0}), {}),
         "queries": (
             queries, NeighborPair(np.zeros(4), np.ones(4), relation=relation),
-            {"claim": PureDP(1.0, relation=relation)},
+            {"claim": PureDP(1.0, relation=relation), "draws": 40_000},
         ),
         "exact": (Table(), NeighborPair(x.astype(int), y.astype(int)), {}),
         "additive": (

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit import NeighborPair, Relation, within_sensitivity
+from dpaudit import NeighborPair, Relation, custom_relation, within_sensitivity
 from dpaudit.data import form_of
 from dpaudit.neighbors import shrink
 
+Array = np.ndarray
 UNIFORM = np.random.default_rng(1).uniform(0, 1, (50, 8))
 LEAVES = Relation.ADD_REMOVE_USER
 
@@ -255,3 +256,29 @@ def test_parts_leave_and_cells_change_one_by_one(name: str) -> None:
         changed = form.cells(form.filled(value, {label: other}))
         assert changed == cells | {label: other}
     assert form.digest(value) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"pair": [[0.0], [1.0]]}, "pair must be a NeighborPair, got"),
+        ({"holds": 3}, r"holds must be a function holds\(pair\) that returns a bool, got 3"),
+        ({"domain": []}, "domain must be a list of NeighborPair objects with at least one"),
+        ({"domain": [3]}, "domain must be a list of NeighborPair objects, got 3"),
+        ({"domain": "pairs"}, "domain must be a list of NeighborPair objects, got"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], words: str) -> None:
+    given: dict[str, Any] = {"pair": replaced(), "holds": lambda pair: True, **arguments}
+    with pytest.raises((TypeError, ValueError), match=words):
+        shrink(**given)
+
+
+def test_a_relation_that_fails_on_smaller_data_refuses_them() -> None:
+    def check(left: Array, right: Array) -> bool:
+        if len(left) < 3:
+            raise RuntimeError("too few rows")
+        return True
+
+    pair = NeighborPair(UNIFORM, replaced().right, relation=custom_relation("rows", check))
+    assert len(shrink(pair, lambda pair: True).left) == 3
