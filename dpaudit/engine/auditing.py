@@ -54,8 +54,8 @@ from dpaudit.results import AuditResult
 class Settings:
     """How an audit is executed.
 
-    Certified numbers do not depend on these settings, except through `max_seconds`. Without `shrink`,
-    the result has no smallest pair.
+    Certified numbers do not depend on these settings, except through `max_seconds`. Without
+    `shrink`, the result has no smallest pair.
 
     Parameters
     ----------
