@@ -36,6 +36,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from dpaudit.engine.additive.certify import ByCentres
 from dpaudit.engine.additive.exact import ByClosedForm
 from dpaudit.engine.bets import ByBets
+from dpaudit.engine.causes import causes_of
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
@@ -47,7 +48,7 @@ from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
 from dpaudit.neighbors import Portfolio, family
-from dpaudit.results import AuditResult
+from dpaudit.results import AuditResult, Cause, SmallestPair
 
 
 class Frozen(Protocol):
@@ -149,14 +150,17 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
         if task.instrument is None:
             model = family_of(task, mechanism, certificate, made)
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()
-    smallest = None
+    smallest: SmallestPair | None = None
+    causes: tuple[Cause, ...] = ()
     if certificate.refuted and task.shrinks and task.instrument is None:
         smallest = smallest_of(task, mechanism, certificate, certify=certificate_of)
+        least = None if smallest is None else smallest.pair
+        causes = causes_of(task, mechanism, certificate, least, certify=certificate_of)
     task.watch.finish()
     result = conclude(
         task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes
     )
-    return replace(result, smallest=smallest)
+    return replace(result, smallest=smallest, causes=causes)
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:

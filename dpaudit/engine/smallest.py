@@ -11,92 +11,22 @@ The reduction and the certificate together make at most as many draws as the aud
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Certify, patience
 from dpaudit.engine.task import Task
-from dpaudit.errors import MechanismError, MechanismTimeout
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Outcomes, Scored
+from dpaudit.engine.trials import OutOfDraws, Trials, fresh
+from dpaudit.errors import MechanismError
 from dpaudit.neighbors import NeighborPair, Portfolio, family, shrink
 from dpaudit.results import SmallestPair
 
 SEARCH_SHARE = 0.6
 """Share of the draws that the reduction may spend; the certificate gets the rest."""
 
-PARTS = 64, 16, 4
-"""A smaller pair gets the draws divided by the first of these numbers that suffices for the pair of
-the audit."""
-
 CERTIFIED = 16
 """The certificate gets at most this many times the draws of one smaller pair."""
-
-DOUBT = 1e-4
-"""Failure probability of the exploratory audits, if the audit has a smaller one. A pair that is
-accepted by mistake is not certified afterwards."""
-
-MOST_PAIRS = 250
-"""Largest number of pairs that are tried, for mechanisms whose calls are expensive or need no
-draws."""
-
-
-@dataclass(eq=False)
-class _Reduction:
-    """The draws that are left, and the test of one pair."""
-
-    task: Task
-    mechanism: Any
-    certify: Certify
-    left: int
-    each: int = 0
-    spent: int = 0
-    tried: int = 0
-    answers: dict[bytes, bool] = field(default_factory=dict)
-
-    def is_refuted(self, pair: NeighborPair) -> bool:
-        """Return whether the claim seems to be refuted on a pair.
-
-        Raises
-        ------
-        StopIteration
-            If draws, pairs or time are used up.
-        """
-        key = pair.form.digest(pair.left) + pair.form.digest(pair.right)
-        if key not in self.answers:
-            self.answers[key] = self._audit(pair)
-        return self.answers[key]
-
-    def _audit(self, pair: NeighborPair) -> bool:
-        if self.spent + self.each > self.left or self.tried >= MOST_PAIRS:
-            raise StopIteration
-        if self.task.watch.is_spent():
-            raise StopIteration
-        self.tried += 1
-        task = replace(
-            self.task,
-            pairs=family(pair),
-            space=None,
-            draws=self.each or self.task.draws,
-            sequential=not isinstance(self.mechanism, ExactMechanism | AdditiveNoise),
-        )
-        try:
-            found = self.certify(task, _unused(self.mechanism), f"smaller pair {self.tried}")
-        except MechanismTimeout:
-            raise StopIteration from None
-        except MechanismError:
-            self.spent += self.each
-            return False
-        self.spent += sum(found.draws.values())
-        return found.refuted
-
-
-def _unused(mechanism: Any) -> Any:
-    """Return a copy that does not remember on which data calls failed."""
-    if isinstance(mechanism, Scored):
-        return mechanism.of(_unused(mechanism.mechanism))
-    return mechanism.of(mechanism.mechanism) if isinstance(mechanism, Outcomes) else mechanism
 
 
 def smallest_of(
@@ -122,28 +52,34 @@ def smallest_of(
         refuted on fresh draws.
     """
     draws = sum(found.draws.values())
-    trial = replace(task, is_brief=True, is_trial=True, failure_prob=max(task.failure_prob, DOUBT))
-    reduction = _Reduction(trial, mechanism, certify, int(SEARCH_SHARE * draws))
+    trials = Trials(task, mechanism, certify, "smaller pair", int(SEARCH_SHARE * draws))
+    answers: dict[bytes, bool] = {}
+
+    def is_refuted(pair: NeighborPair) -> bool:
+        key = pair.form.digest(pair.left) + pair.form.digest(pair.right)
+        if key not in answers:
+            try:
+                answers[key] = trials.refutes(pair)
+            except OutOfDraws:
+                raise StopIteration from None
+        return answers[key]
+
     with task.watch.calls_within(patience(found)):
         try:
-            for part in PARTS if draws else (1,):
-                reduction.each = max(draws // part, 2 * LEAST_DRAWS) if draws else 0
-                if reduction._audit(found.pair):
-                    break
-            else:
+            if trials.start(found.pair, draws=draws) is None:
                 return None
-        except StopIteration:
+        except OutOfDraws:
             return None
         space = task.space.pairs if isinstance(task.space, Portfolio) else ()
-        pair = shrink(found.pair, reduction.is_refuted, [*task.pairs, *space])
+        pair = shrink(found.pair, is_refuted, [*task.pairs, *space])
         if pair is found.pair:
             return None
-        rest = min(draws - reduction.spent, CERTIFIED * reduction.each) if draws else task.draws
+        rest = min(draws - trials.spent, CERTIFIED * trials.each) if draws else task.draws
         final = replace(
             task, is_brief=True, pairs=family(pair), space=None, draws=rest, wants_simple=True
         )
         try:
-            certified = certify(final, _unused(mechanism), "smallest pair")
+            certified = certify(final, fresh(mechanism), "smallest pair")
         except MechanismError:
             return None
     if not certified.refuted:
@@ -155,10 +91,10 @@ def smallest_of(
         witness=certified.witness,
         histogram=certified.histogram,
         draws={
-            "explore": reduction.spent + certified.draws["explore"],
+            "explore": trials.spent + certified.draws["explore"],
             "certify": certified.draws["certify"],
         },
-        tried=reduction.tried,
+        tried=trials.tried,
         pair=pair,
         event=certified.event,
     )

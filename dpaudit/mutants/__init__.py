@@ -7,9 +7,21 @@
 
 from dpaudit.mutants.added import LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
-from dpaudit.mutants.noise import ALL, ALL_NOISE, CERTAIN, Mutant, NoiseMutants, of_noise
-from dpaudit.mutants.sites import record
-from dpaudit.mutants.treatments import HALVED, REMOVED, TREATMENTS, Treatment
+from dpaudit.mutants.noise import (
+    ALL,
+    ALL_NOISE,
+    CERTAIN,
+    Amplifier,
+    ChangedNoise,
+    Mutant,
+    NoiseMutants,
+    amplifiers,
+    of_noise,
+)
+from dpaudit.mutants.recorder import Key, Line
+from dpaudit.mutants.sites import Recording, record
+from dpaudit.mutants.source import amount_lines, branch, text_of, traced, value_lines
+from dpaudit.mutants.treatments import HALVED, RAISED, REMOVED, TREATMENTS, Treatment
 
 __all__ = [
     "ALL",
@@ -17,18 +29,30 @@ __all__ = [
     "CERTAIN",
     "HALVED",
     "LAPLACE",
+    "RAISED",
     "REMOVED",
     "TREATMENTS",
     "AddedNoise",
+    "Amplifier",
     "Change",
+    "ChangedNoise",
+    "Key",
+    "Line",
     "Mutant",
     "NoiseMutants",
+    "Recording",
     "Treatment",
     "added_noise",
+    "amount_lines",
+    "amplifiers",
+    "branch",
     "of_noise",
     "patch",
     "quieter",
     "record",
     "scaled",
+    "text_of",
+    "traced",
+    "value_lines",
     "without",
 ]

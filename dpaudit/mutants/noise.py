@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from dpaudit.mechanisms import (
 )
 from dpaudit.mutants.recorder import Key, Plan, run
 from dpaudit.mutants.sites import Recording, Site, record
-from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, STALE, TREATMENTS
+from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, SCALED, STALE, TREATMENTS
 
 Array = NDArray[Any]
 
@@ -178,6 +180,8 @@ class ChangedNoise:
         The calls that are changed. All calls are changed if there are several sites.
     words : str
         Description of the change.
+    factor : float
+        Factor of the noise for the change "scaled", or least scale for the change "raised".
     """
 
     def __init__(
@@ -188,8 +192,9 @@ class ChangedNoise:
         change: str,
         words: str,
         calls: str = ALL,
+        factor: float = 1.0,
     ) -> None:
-        self.mechanism, self.found, self.keys = mechanism, found, keys
+        self.mechanism, self.found, self.keys, self.factor = mechanism, found, keys, factor
         self.change, self.calls = change, calls
         self.changed = 0
         self.site = found.sites[found.keys.index(keys[0])]
@@ -215,7 +220,7 @@ class ChangedNoise:
         only = {ALL: None, FIRST: 0}.get(self.calls, self.site.most - 1)
         if self.calls == LAST and self.site.least < self.site.most:
             only = self._last(data, size, rng)
-        plans = [Plan(key, self.change, only) for key in self.keys]
+        plans = [Plan(key, self.change, only, self.factor) for key in self.keys]
         calls = self.found.calls(size)
         drawn, log = run(self.mechanism, data, size, rng, *plans, calls=calls)
         self.changed += log.changed
@@ -246,7 +251,7 @@ def _of_sampled(
             planned += [(change, calls) for calls in (FIRST, LAST) for change in changes]
         for change, calls in planned:
             known = _WORDS | _OF_UNIFORM if site.method in _UNIFORM else _WORDS
-            done = _SHARPER if change == HALVED and treatment.sharpen is not None else known[change]
+            done = _SHARPER if change == HALVED and site.has_probabilities else known[change]
             words = f"{noise} {done}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
@@ -263,6 +268,80 @@ def _of_sampled(
 
 def _noise_of(site: Site) -> str:
     return f"the {'uniform number' if site.method in _UNIFORM else 'noise'} of {site}"
+
+
+# --- more noise ---
+
+
+@dataclass(frozen=True, eq=False)
+class Amplifier:
+    """A noise of a mechanism that can be multiplied.
+
+    Parameters
+    ----------
+    noise : str
+        Description of the noise.
+    keys : tuple of Key
+        Sites of the noise in the recorder. Empty if the mechanism does not draw the noise itself.
+    scaled : callable
+        ``scaled(factor) -> mechanism`` returns the mechanism with `factor` times this noise.
+    """
+
+    noise: str
+    keys: tuple[Key, ...]
+    scaled: Callable[[float], Any]
+
+
+def amplifiers(mechanism: Any, found: Recording | None) -> list[Amplifier]:
+    """Return the noises of a mechanism that can be multiplied: each alone, and all together.
+
+    Parameters
+    ----------
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        The mechanism.
+    found : Recording or None
+        Sites of the mechanism, or of the centres of an :class:`AdditiveNoise`. None for an
+        :class:`ExactMechanism`.
+    """
+    if isinstance(mechanism, ExactMechanism):
+        return [Amplifier("the pmf", (), lambda factor: TemperedPmf(mechanism, 1 / factor))]
+    made: list[Amplifier] = []
+    if isinstance(mechanism, AdditiveNoise):
+        noise = mechanism.noise
+        made.append(
+            Amplifier(
+                f"the final noise ({noise.kind}, scale {noise.scale:.4g})",
+                (),
+                lambda factor: mechanism.with_scale(factor * noise.scale),
+            )
+        )
+    if found is None:
+        return made
+    inner = mechanism.centers if isinstance(mechanism, AdditiveNoise) else mechanism
+    single = [(_noise_of(s), key) for key, s in zip(found.keys, found.sites, strict=True)]
+    single = [(noise, key) for noise, key in single if _can_scale(found, key)]
+    noises = tuple(key for _, key in single if TREATMENTS[key[0]].is_noise)
+    groups: list[tuple[str, tuple[Key, ...]]] = [(noise, (key,)) for noise, key in single]
+    if len(noises) > 1:
+        groups.append((ALL_NOISE, noises))
+
+    def scaled(keys: tuple[Key, ...], factor: float) -> Any:
+        words = f"{factor:g} times its noise"
+        changed = ChangedNoise(inner, found, keys, SCALED, words, factor=factor)
+        return mechanism.with_centers(changed) if isinstance(mechanism, AdditiveNoise) else changed
+
+    return made + [Amplifier(noise, keys, partial(scaled, keys)) for noise, keys in groups]
+
+
+def _can_scale(found: Recording, key: Key) -> bool:
+    treatment, site = TREATMENTS[key[0]], found.sites[found.keys.index(key)]
+    if treatment.low is not None:
+        return treatment.stretch is not None or site.has_probabilities
+    return key[0] not in _WHOLE
+
+
+_WHOLE = ("poisson", "negative_binomial", "logseries", "zipf")
+"""Noise in integers, of which no multiple is noise in integers."""
 
 
 # --- mechanisms of known noise ---
@@ -283,25 +362,26 @@ def _of_final_noise(mechanism: AdditiveNoise) -> Iterator[Mutant]:
     yield Mutant(f"{words} halved", mechanism.with_scale(noise.scale / 2), words, HALVED)
 
 
-class ChangedPmf:
-    """An exact mechanism whose outcomes are more certain than they should be."""
+class TemperedPmf:
+    """An exact mechanism whose outcomes have another temperature.
 
-    def __init__(self, mechanism: ExactMechanism, change: str) -> None:
-        self.mechanism, self.change = mechanism, change
-        self.__name__ = f"{mechanism_name(mechanism)}, pmf {_PMF_WORDS[change]}"
+    With an infinite power, the first mode gets all probability.
+    """
+
+    def __init__(self, mechanism: ExactMechanism, power: float) -> None:
+        self.mechanism, self.power = mechanism, power
+        self.__name__ = f"{mechanism_name(mechanism)}, pmf to the power {power:g}"
 
     def pmf(self, data: Array) -> Array:
-        """Return the normalised square of the pmf, or give its first mode all probability."""
+        """Return the normalised power of the pmf."""
         pmf = np.asarray(self.mechanism.pmf(data), dtype=float)
-        if self.change == REMOVED:
+        if self.power == math.inf:
             return np.asarray(np.arange(len(pmf)) == pmf.argmax(), dtype=float)
-        squares = (pmf / pmf.max()) ** 2
-        return np.asarray(squares / squares.sum())
-
-
-_PMF_WORDS = {REMOVED: "put on its mode", HALVED: "squared and normalised"}
+        powers = (pmf / pmf.max()) ** self.power
+        return np.asarray(powers / powers.sum())
 
 
 def _of_pmf(mechanism: ExactMechanism) -> Iterator[Mutant]:
-    for change, words in _PMF_WORDS.items():
-        yield Mutant(f"the pmf {words}", ChangedPmf(mechanism, change), "the pmf", change)
+    changes = (REMOVED, math.inf, "put on its mode"), (HALVED, 2.0, "squared and normalised")
+    for change, power, words in changes:
+        yield Mutant(f"the pmf {words}", TemperedPmf(mechanism, power), "the pmf", change)

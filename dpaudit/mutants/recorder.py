@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dpaudit.errors import MechanismError
-from dpaudit.mutants.treatments import HALVED, LOW_END, STALE, TREATMENTS
+from dpaudit.mutants.treatments import LOW_END, STALE, TREATMENTS
 
 Line = tuple[str, str, int]
 """File, function and number of a line of code."""
@@ -36,6 +36,7 @@ _HERE = str(Path(__file__).parent.parent)
 _LIBRARIES = (
     str(Path(np.__file__).parent),
     str(Path(np.__file__).parent.parent / "scipy"),
+    str(Path(np.__file__).parent.parent / "narwhals"),
     _HERE,
 )
 _STANDARD = sysconfig.get_paths()["stdlib"]
@@ -80,11 +81,14 @@ class Plan:
         Name of the change; see :mod:`dpaudit.mutants.treatments`.
     only : int, optional
         Index of the only call that is changed. By default, all calls are changed.
+    factor : float
+        Factor of the noise for the change "scaled", or least scale for the change "raised".
     """
 
     key: Key
     change: str
     only: int | None = None
+    factor: float = 1.0
 
 
 @dataclass
@@ -182,17 +186,18 @@ class Recorder(Generator):
                 return self._noted(
                     key, before, self._stale(key, lambda: drawn_by(self, *args, **kwargs))
                 )
-            sharpen = TREATMENTS[method].sharpen
-            if plan is not None and plan.change == HALVED and sharpen is not None:
-                sharper = sharpen(bound.arguments)
-                log.changed += sharper is not None
-                bound.arguments.update(sharper or {})
+            adapted = None
+            if plan is not None:
+                adapted = TREATMENTS[method].adapted(plan.change, bound.arguments, plan.factor)
+            if adapted is not None:
+                log.changed += 1
+                bound.arguments.update(adapted)
                 return self._noted(key, before, drawn_by(*bound.args, **bound.kwargs))
             drawn = self._noted(key, before, drawn_by(self, *args, **kwargs))
-            if plan is None:
+            if plan is None or not TREATMENTS[method].can_change(plan.change):
                 return drawn
             log.changed += 1
-            return _put(method, plan.change, bound.arguments, before, drawn)
+            return _put(plan, bound.arguments, before, drawn)
         finally:
             inside.numpy = False
 
@@ -221,8 +226,8 @@ class Recorder(Generator):
         shuffled = drawn is None and "x" in arguments
         seen.numbers += len(arguments["x"]) if shuffled else np.size(drawn)
         seen.in_threads |= threading.get_ident() != self.log.thread
-        sharpen = TREATMENTS[key[0]].sharpen if key[0] in TREATMENTS else None
-        seen.has_probabilities |= sharpen is not None and sharpen(arguments) is not None
+        temper = TREATMENTS[key[0]].temper if key[0] in TREATMENTS else None
+        seen.has_probabilities |= temper is not None and temper(arguments, 2.0) is not None
         amount = TREATMENTS[key[0]].amount if key[0] in TREATMENTS else ""
         try:
             values = np.asarray(arguments[amount], dtype=float).ravel()
@@ -237,10 +242,9 @@ class Recorder(Generator):
         return drawn
 
 
-def _put(
-    method: str, change: str, arguments: Mapping[str, Any], before: Mapping[str, Any], drawn: Any
-) -> Any:
+def _put(plan: Plan, arguments: Mapping[str, Any], before: Mapping[str, Any], drawn: Any) -> Any:
     """Return changed draws, or write them to the array that the method was asked to fill."""
+    method, change = plan.key[0], plan.change
     treatment = TREATMENTS[method]
     if method == "shuffle":
         x = before["x"]
@@ -249,7 +253,7 @@ def _put(
         else:
             arguments["x"][:] = x if change == LOW_END else x[::-1]
         return None
-    changed = treatment.changed(change, before, drawn)
+    changed = treatment.changed(change, before, drawn, plan.factor)
     if arguments.get("out") is None:
         return changed
     drawn[...] = changed

@@ -14,6 +14,12 @@ smallest or largest value, the first or last elements, or the unchanged or rever
 numbers serve both purposes, so both kinds of change are made to them. If a selection is given
 probabilities, ``halved`` squares and normalises the probabilities, which halves the temperature.
 
+Two changes repair a mechanism instead of harming it. ``scaled`` multiplies the deviation of each
+draw from the centre by a factor. Geometric draws get another parameter, so that they stay on their
+grid. Probabilities get a higher temperature. For a uniform number, the factor multiplies the
+log-odds, so that a coin with every bias gets the temperature of this factor. ``raised`` draws with
+a scale of at least a given value.
+
 ``stale`` needs no entry in the table. For ``stale``, the generator returns to its state before the
 first call. So the same random numbers are drawn again, whatever the parameters are.
 """
@@ -33,6 +39,7 @@ Arguments = Mapping[str, Any]
 Array = NDArray[Any]
 
 REMOVED, HALVED, LOW_END, HIGH_END, STALE = "removed", "halved", "low end", "high end", "stale"
+SCALED, RAISED = "scaled", "raised"
 
 
 @dataclass(frozen=True)
@@ -49,17 +56,21 @@ class Treatment:
         None if the method does not select.
     amount : str
         Name of the argument that determines the amount of noise; empty if no argument does.
-    sharpen : callable, optional
-        ``sharpen(arguments) -> arguments`` squares and normalises probabilities. An exponential
-        mechanism would have these probabilities if it spent twice its epsilon. None if the call
-        takes no probabilities.
+    temper : callable, optional
+        ``temper(arguments, power) -> arguments`` raises probabilities to a power and normalises
+        them. An exponential mechanism would have these probabilities if it spent `power` times its
+        epsilon. The result is None if the call takes no probabilities.
+    stretch : callable, optional
+        ``stretch(arguments, drawn, factor) -> array_like`` multiplies the noise in draws. By
+        default, the deviation from the centre is multiplied.
     """
 
     centre: Callable[[Arguments], ArrayLike] | None = None
     low: Callable[[Arguments, Any], ArrayLike] | None = None
     high: Callable[[Arguments, Any], ArrayLike] | None = None
     amount: str = ""
-    sharpen: Callable[[Arguments], dict[str, Any] | None] | None = None
+    temper: Callable[[Arguments, float], dict[str, Any] | None] | None = None
+    stretch: Callable[[Arguments, Any, float], ArrayLike] | None = None
 
     @property
     def is_noise(self) -> bool:
@@ -70,21 +81,35 @@ class Treatment:
     def changes(self) -> tuple[str, ...]:
         """Possible changes of one call, from the largest to the smallest."""
         noise, selects = self.centre is not None, self.low is not None
-        milder = noise or self.sharpen is not None
+        milder = noise or self.temper is not None
         possible = {REMOVED: noise, LOW_END: selects, HIGH_END: selects, HALVED: milder}
         return tuple(change for change, is_possible in possible.items() if is_possible)
 
-    def changed(self, change: str, arguments: Arguments, drawn: Any) -> Any:
+    def can_change(self, change: str) -> bool:
+        """Return whether a change can be made to draws, and not only to arguments."""
+        return (self.low if change in (LOW_END, HIGH_END) else self.centre) is not None
+
+    def adapted(self, change: str, arguments: Arguments, factor: float) -> dict[str, Any] | None:
+        """Return other arguments that make a change, or None if the draws are changed instead."""
+        if change == RAISED and self.amount:
+            return {**arguments, self.amount: np.maximum(arguments[self.amount], factor)}
+        if self.temper is None or change not in (HALVED, SCALED):
+            return None
+        return self.temper(arguments, 2.0 if change == HALVED else 1 / factor)
+
+    def changed(self, change: str, arguments: Arguments, drawn: Any, factor: float = 1.0) -> Any:
         """Return the replacement of some draws, in the same shape and dtype.
 
         Parameters
         ----------
-        change : {"removed", "halved", "low end", "high end"}
-            The change, one of `changes`.
+        change : {"removed", "halved", "low end", "high end", "scaled"}
+            The change, one of `changes`, or "scaled".
         arguments : mapping
             Arguments of the call by name, including defaults.
         drawn : array or number or bytes
             The values that the method drew.
+        factor : float, optional
+            Factor of the noise, for "scaled".
         """
         if isinstance(drawn, bytes):
             return (b"\x00" if change == LOW_END else b"\xff") * len(drawn)
@@ -93,9 +118,12 @@ class Treatment:
             end = self.low if change == LOW_END else self.high
             assert end is not None
             value = np.broadcast_to(np.asarray(end(arguments, drawn)), seen.shape)
+        elif change == SCALED and self.stretch is not None:
+            value = np.asarray(self.stretch(arguments, seen, factor))
         else:
             assert self.centre is not None
-            value = _towards(np.asarray(self.centre(arguments)), seen, change)
+            factor = {REMOVED: 0.0, HALVED: 0.5}.get(change, factor)
+            value = _moved(np.asarray(self.centre(arguments)), seen, factor)
         kind = seen.dtype.kind
         if kind in "iu" and value.dtype.kind == "f":
             info = np.iinfo(seen.dtype)  # the ends of the range, as doubles inside the range
@@ -107,14 +135,26 @@ class Treatment:
         return changed[()] if isinstance(drawn, np.generic) else changed.item()
 
 
-def _towards(centre: Array, drawn: Array, change: str) -> Array:
-    """Move draws to their centre, or halfway to their centre."""
+def _moved(centre: Array, drawn: Array, factor: float) -> Array:
+    """Multiply the deviation of draws from their centre by a factor."""
     integers = drawn.dtype.kind in "iu"
     centre = np.broadcast_to(np.rint(centre) if integers else centre, drawn.shape)
-    if change == REMOVED:
+    if factor == 0:
         return centre
-    half = (drawn - centre) / 2
-    return np.asarray(centre + (np.trunc(half) if integers else half))
+    deviation = (drawn - centre) * factor
+    return np.asarray(centre + (np.trunc(deviation) if integers else deviation))
+
+
+def _stretched(ends: Callable[[Arguments], tuple[Any, Any]]) -> Callable[..., ArrayLike]:
+    """Multiply the log-odds of the position of uniform numbers between their ends by a factor."""
+
+    def stretch(arguments: Arguments, drawn: Any, factor: float) -> Any:
+        low, high = (np.asarray(end, dtype=float) for end in ends(arguments))
+        position = np.clip((drawn - low) / (high - low), 2.0**-53, 1 - 2.0**-53)
+        moved = special.expit(factor * special.logit(position))
+        return low + (high - low) * np.clip(moved, 2.0**-53, 1 - 2.0**-53)
+
+    return stretch
 
 
 # --- centres ---
@@ -202,19 +242,27 @@ def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
     return np.asarray(taken[::-1] if last else taken)
 
 
-def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
-    """Square and normalise probabilities; for a binomial, p and 1 - p are normalised together."""
+def _tempered(name: str) -> Callable[[Arguments, float], dict[str, Any] | None]:
+    """Raise probabilities to a power; for a binomial, p and 1 - p are normalised together."""
 
-    def sharpen(arguments: Arguments) -> dict[str, Any] | None:
+    def temper(arguments: Arguments, power: float) -> dict[str, Any] | None:
         if arguments[name] is None:
             return None
         p = np.asarray(arguments[name], dtype=float)
         if name == "p" and "n" in arguments:  # of a binomial distribution
-            return {**arguments, name: p**2 / (p**2 + (1 - p) ** 2)}
-        squares = (p / p.max()) ** 2
-        return {**arguments, name: squares / squares.sum(axis=-1, keepdims=True)}
+            return {**arguments, name: p**power / (p**power + (1 - p) ** power)}
+        powers = (p / p.max()) ** power
+        return {**arguments, name: powers / powers.sum(axis=-1, keepdims=True)}
 
-    return sharpen
+    return temper
+
+
+def _slower(arguments: Arguments, power: float) -> dict[str, Any] | None:
+    """Make geometric draws `1 / power` times as large."""
+    if power > 1:  # halving moves the draws instead
+        return None
+    p = np.asarray(arguments["p"], dtype=float)
+    return {**arguments, "p": -np.expm1(power * np.log1p(-p))}
 
 
 _PERMUTED = Treatment(low=_ordered, high=_reversed)
@@ -257,7 +305,7 @@ TREATMENTS: dict[str, Treatment] = {
     "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), amount="a"),
     "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
     # noise in integers, around its mean
-    "geometric": Treatment(_of(lambda p: 1 / p, "p"), amount="p"),
+    "geometric": Treatment(_of(lambda p: 1 / p, "p"), amount="p", temper=_slower),
     "poisson": Treatment(_of(np.asarray, "lam"), amount="lam"),
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), amount="p"),
     "logseries": Treatment(_of(_logseries, "p"), amount="p"),
@@ -268,12 +316,14 @@ TREATMENTS: dict[str, Treatment] = {
         lambda _: 0.5,
         lambda _, drawn: 2.0**-53,
         lambda _, drawn: _below(1.0, drawn, 0.0),
+        stretch=_stretched(lambda _: (0.0, 1.0)),
     ),
     "uniform": Treatment(
         _of(lambda low, high: (low + high) / 2, "low", "high"),
         lambda a, _: a["low"],
         lambda a, drawn: _below(a["high"], drawn, a["low"]),
         amount="high",
+        stretch=_stretched(lambda a: (a["low"], a["high"])),
     ),
     # selection
     "integers": Treatment(
@@ -282,18 +332,18 @@ TREATMENTS: dict[str, Treatment] = {
     "choice": Treatment(
         low=lambda a, drawn: _chosen(a, drawn, last=False),
         high=lambda a, drawn: _chosen(a, drawn, last=True),
-        sharpen=_sharpened("p"),
+        temper=_tempered("p"),
     ),
     "permutation": _PERMUTED,
     "permuted": _PERMUTED,
     "shuffle": _PERMUTED,
     "binomial": Treatment(
-        low=lambda a, _: 0, high=lambda a, _: a["n"], amount="p", sharpen=_sharpened("p")
+        low=lambda a, _: 0, high=lambda a, _: a["n"], amount="p", temper=_tempered("p")
     ),
     "multinomial": Treatment(
         low=lambda a, drawn: _one_category(a, drawn, last=False),
         high=lambda a, drawn: _one_category(a, drawn, last=True),
-        sharpen=_sharpened("pvals"),
+        temper=_tempered("pvals"),
     ),
     "hypergeometric": Treatment(
         low=lambda a, _: np.maximum(0, np.subtract(a["nsample"], a["nbad"])),

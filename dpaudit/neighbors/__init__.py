@@ -41,6 +41,7 @@ from dpaudit.neighbors.spaces import (
     in_words,
     no_valid_pair,
 )
+from dpaudit.neighbors.steps import item_steps, removal_steps
 
 __all__ = [
     "RECIPES",
@@ -62,12 +63,14 @@ __all__ = [
     "family",
     "far_user",
     "in_words",
+    "item_steps",
     "majority_flip",
     "no_valid_pair",
     "outlier",
     "pairs_from_words",
     "portfolio",
     "query_values",
+    "removal_steps",
     "shrink",
     "some_items",
     "threshold_decider",

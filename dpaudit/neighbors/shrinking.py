@@ -119,13 +119,13 @@ class _Shrinker:
         A part is first removed on both sides, and then on one side only.
         """
         pair = self.pair
-        others, own = _twins(pair, part)
+        others, own = parts_of_users(pair, part)
         keeps_own = part == "users" and len(pair.users) == 1
         may_leave = others if keeps_own else others + own
         self._reduce(may_leave, partial(_without, pair))
         for at in (0, 1) if part == "items" else ():
             pair = self.pair
-            _, own = _twins(pair, part)
+            _, own = parts_of_users(pair, part)
             self._reduce(_on_side(own, at), partial(_without, pair))
 
     def confine(self) -> None:
@@ -152,7 +152,7 @@ class _Shrinker:
         """Give cells simpler values: first all cells of a column and side, then single cells."""
         if not _is_small(self.pair):
             return
-        others, _ = _twins(self.pair, "cells")
+        others, _ = parts_of_users(self.pair, "cells")
         equal, differ = _equal_and_different(self.pair, _cells(self.pair))
         sides = others, equal, _on_side(differ, 0), _on_side(differ, 1)
         for group in itertools.chain(*map(_by_column, sides)):
@@ -235,7 +235,7 @@ def _without(pair: NeighborPair, gone: Iterable[Twins]) -> NeighborPair:
     return _with_sides(pair, left, right)
 
 
-def _twins(pair: NeighborPair, part: str) -> tuple[list[Twins], list[Twins]]:
+def parts_of_users(pair: NeighborPair, part: str) -> tuple[list[Twins], list[Twins]]:
     """Return the parts of the users that do not differ, and the parts of the users that do.
 
     Parts of other users have equal content on both sides. Parts that belong to all users, such as
@@ -272,7 +272,7 @@ def _on_side(parts: Iterable[Twins], at: int) -> list[Twins]:
 
 def _counts(pair: NeighborPair) -> tuple[int, int]:
     """Return the number of other users, and the smallest number of items of a user."""
-    others, _ = _twins(pair, "users")
+    others, _ = parts_of_users(pair, "users")
     least = []
     for side in (pair.left, pair.right):
         items = pair.form.labels(side, "items")
@@ -293,7 +293,7 @@ def _equal_and_different(
     pair: NeighborPair, cells: tuple[dict[Label, Any], dict[Label, Any]]
 ) -> tuple[list[Twins], list[Twins]]:
     """Return the cells of the differing users that are equal on both sides, and the other cells."""
-    _, own = _twins(pair, "cells")
+    _, own = parts_of_users(pair, "cells")
     left, right = cells
     found: tuple[list[Twins], list[Twins]] = [], []
     for a, b in own:

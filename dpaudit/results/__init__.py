@@ -1,5 +1,6 @@
 """Results of audits: plain data, their descriptions in words, and their charts."""
 
+from dpaudit.results.causes import CAUSES, Cause, CodeLine
 from dpaudit.results.estimates import (
     BY_RANK,
     CanaryGuesses,
@@ -30,10 +31,13 @@ from dpaudit.results.words import at_least, at_most, beside, beyond, least, numb
 
 __all__ = [
     "BY_RANK",
+    "CAUSES",
     "SCHEMA_VERSION",
     "STATUSES",
     "AuditResult",
     "CanaryGuesses",
+    "Cause",
+    "CodeLine",
     "Diagnostics",
     "Estimate",
     "Expectation",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit._json import LATER, Count, Probability, Seconds, decode, encode
 from dpaudit.neighbors import NeighborPair
+from dpaudit.results.causes import Cause
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
     BY_RANK,
@@ -158,6 +159,9 @@ class AuditResult:
         If the claim is refuted: the smallest pair on which it is refuted, too, with its own
         certificate. Some certified number of the smallest pair is wrong with probability at most
         `failure_prob`. None if no smaller pair was found.
+    causes : tuple of Cause
+        If the claim is refuted: the causes that agree with exploratory draws, with the most
+        specific first. No cause is certain.
     pair : NeighborPair or None
         The two datasets. The pair is stored in a separate file, and is None if that file is
         missing.
@@ -189,6 +193,7 @@ class AuditResult:
     advice: str = ""
     not_covered: tuple[str, ...] = field(default=(), metadata=LATER)
     smallest: SmallestPair | None = field(default=None, metadata=LATER)
+    causes: tuple[Cause, ...] = field(default=(), metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
 
@@ -308,6 +313,10 @@ class AuditResult:
                 ("smallest pair", smallest.words),
                 ("", f"epsilon {needs}, {smallest.witness.sentence()}"),
             ]
+        shown = [c for at, c in enumerate(self.causes[:2]) if at == 0 or c.kind != "noise"]
+        for cause, label in zip(shown, ("likely cause", "or"), strict=False):
+            rows += [(label, f"{cause.words} ({cause.where})" if cause.lines else cause.words)]
+            rows += [("", cause.evidence)] if verbose or label != "or" else []
         rows += self._power()
         if verbose:
             rows += self._evidence()

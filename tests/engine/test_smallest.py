@@ -27,7 +27,7 @@ from dpaudit import (
 )
 from dpaudit.engine.auditing import checked_task
 from dpaudit.engine.driver import certificate_of
-from dpaudit.engine.smallest import MOST_PAIRS
+from dpaudit.engine.trials import MOST_TRIALS
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.store import load_result, save_record
 
@@ -62,9 +62,10 @@ def test_the_smallest_pair_has_its_own_certificate() -> None:
     # The audit itself does not change.
     alone = audited(settings=Settings(shrink=False))
     assert alone.smallest is None
+    assert not alone.causes
     assert alone.total_failure_prob == result.failure_prob
     assert replace(alone, seconds=0.0, diagnostics=result.diagnostics) == replace(
-        result, seconds=0.0, smallest=None
+        result, seconds=0.0, smallest=None, causes=()
     )
 
 
@@ -216,7 +217,7 @@ def test_all_kinds_of_data_mechanisms_and_claims_are_reduced(kind: str) -> None:
     form = given.form
     assert len(form.cells(smallest.pair.left)) < len(form.cells(given.left))
     assert smallest.pair.relation == given.relation
-    assert smallest.tried <= MOST_PAIRS
+    assert smallest.tried <= MOST_TRIALS
     needs = smallest.epsilon.lower > result.claimed_epsilon
     assert needs or smallest.delta.lower > result.claimed_delta
 

@@ -1,0 +1,338 @@
+"""Likely causes of a refutation: facts about both sides, and repairs after which it disappears.
+
+A repair is more noise, a smaller step between the two datasets, a part of the output, or another
+claim. If the claim seems to be refuted before a repair and not after it, the repair agrees with the
+draws. All of this happens on exploration draws, and nothing is certified. The causes make at most
+as many draws as the audit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import ApproxDP
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.facts import Facts, Lines, amounts, code_of
+from dpaudit.engine.mutation import Certify, patience
+from dpaudit.engine.task import Task
+from dpaudit.engine.trials import OutOfDraws, Trials
+from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mutants import (
+    TREATMENTS,
+    Amplifier,
+    amount_lines,
+    amplifiers,
+    record,
+    value_lines,
+)
+from dpaudit.neighbors import NeighborPair, item_steps, removal_steps
+from dpaudit.results import CAUSES, Cause
+
+LARGEST = 64.0
+"""Largest factor of the noise. If it repairs nothing, the cause is not an amount of noise."""
+
+PRECISION = 1.2
+"""Ratio of the two factors at which the bracketing ends."""
+
+_FINER = 16  # Trials near a limit get the draws of the audit divided by this number.
+_NEAR = 1.5  # Ratio of two factors between which trials get twice as many draws.
+_MOST = 4  # Largest number of noises, outputs and steps that are tried.
+_DELTA = 1e-5
+
+
+def causes_of(
+    task: Task,
+    mechanism: Any,
+    found: Certificate,
+    smallest: NeighborPair | None,
+    *,
+    certify: Certify,
+) -> tuple[Cause, ...]:
+    """Return the causes that agree with the draws, with the most specific first.
+
+    Parameters
+    ----------
+    task : Task
+        The task of the audit.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        The audited mechanism.
+    found : Certificate
+        Certificate that refutes the claim.
+    smallest : NeighborPair or None
+        The smallest pair on which the claim is refuted. None if no smaller pair was found.
+    certify : callable
+        The function that certified it: ``certify(task, mechanism, role) -> Certificate``.
+    """
+    draws = sum(found.draws.values())
+    trials = Trials(task, mechanism, certify, "repair", draws)
+    inquiry = _Inquiry(trials, found.pair, smallest or found.pair, max(draws // _FINER, 1))
+    with task.watch.calls_within(patience(found)):
+        inquiry.ask(draws)
+    order = list(CAUSES)
+    causes = sorted(inquiry.causes, key=lambda cause: order.index(cause.kind))
+    return tuple(replace(cause, draws=trials.spent) for cause in causes)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A noise, the largest factor that was refuted, and the factor that seems to suffice."""
+
+    of: Amplifier
+    refuted: float
+    suffices: float
+    on: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"on {self.on}, {self.suffices:.2g} times this noise is estimated to suffice, "
+            f"and {self.refuted:.2g} times does not"
+        )
+
+    @property
+    def lines(self) -> Lines:
+        """The draws of the noise, then lines that compute its amount and its surroundings."""
+        keys = self.of.keys
+        amount = [line for key in keys for line in amount_lines(key)[1:]]
+        value = [line for key in keys for line in value_lines(key[1][0])[1:]]
+        both = itertools.chain(*itertools.zip_longest(amount, value))
+        return code_of([*(key[1][0] for key in keys[:2]), *(line for line in both if line)])
+
+
+class _Inquiry:
+    """The questions about one refutation, and the causes that were found."""
+
+    def __init__(
+        self, trials: Trials, first: NeighborPair, smallest: NeighborPair, fine: int
+    ) -> None:
+        self.trials, self.task, self.mechanism = trials, trials.task, trials.mechanism
+        self.first, self.pair, self.fine = first, smallest, fine
+        self.both = [first] if smallest is first else [first, smallest]
+        self.facts = Facts(trials, smallest)
+        self.causes: list[Cause] = []
+        self.best: _Factor | None = None
+
+    def ask(self, draws: int) -> None:
+        """Ask all questions, as long as there are draws."""
+        with suppress(OutOfDraws):
+            self.causes += self.facts.causes()
+            pair = self.trials.start(*reversed(self.both), draws=draws)
+            if pair is None:
+                self.causes += self._untested()
+                return
+            self.pair = pair
+            self.best = self._factor()
+            if self.best is not None:
+                self._add("noise", f"{self.best.of.noise} is too small", "")
+            elif self.facts.found is not None and self.facts.found.sites:
+                self.causes += self._support()
+                return
+            self._ask_about_items()
+            self._ask_about_removal()
+            self._ask_about_outputs()
+            self._ask_about_users()
+            self._ask_about_delta()
+
+    def _add(self, kind: str, words: str, evidence: str) -> None:
+        """Add a cause that is an amount of noise."""
+        best = self.best
+        seen = [evidence] * bool(evidence) + ([best.words] if best is not None else [])
+        factor = None if best is None else (best.refuted, best.suffices)
+        lines = () if best is None else best.lines
+        self.causes.append(Cause(kind, words, "; ".join(seen), lines, factor))
+
+    def _has(self, *kinds: str) -> bool:
+        return any(cause.kind in kinds for cause in self.causes)
+
+    # --- more noise ---
+
+    def _factor(self) -> _Factor | None:
+        """Return the noise that needs the smallest factor to repair the claim, if any does."""
+        best: _Factor | None = None
+        for one in amplifiers(self.mechanism, self.facts.found)[::-1][:_MOST]:
+            with suppress(OutOfDraws):
+                if best is not None and self._suffices(one, best.suffices, self.fine):
+                    best = self._bracket(one, best.suffices)
+                elif best is None and self._suffices(one, LARGEST, self.trials.each) is not False:
+                    tried = self._bracket(one, LARGEST)
+                    best = tried if tried.suffices < LARGEST else None
+        return best
+
+    def _bracket(self, noise: Amplifier, high: float) -> _Factor:
+        """Halve the range of the factor, on a logarithmic scale, until it is precise."""
+        refuted = low = 1.0
+        with suppress(OutOfDraws):
+            while high / low > PRECISION:
+                middle = math.sqrt(low * high)
+                draws = self.fine * (1 + (high / low < _NEAR))
+                suffices = self._suffices(noise, middle, draws)
+                low, high = (low, middle) if suffices else (middle, high)
+                refuted = middle if suffices is False else refuted
+        on = "the pair of the audit" if self.pair is self.first else "the smallest pair"
+        return _Factor(noise, refuted, high, on)
+
+    def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
+        """Return whether a multiple of a noise repairs the claim.
+
+        The result is False if the claim is refuted, and None if only the estimate exceeds it.
+        """
+        found = self.trials.audit(
+            self.pair, noise.scaled(factor), draws=draws, sequential=factor == LARGEST
+        )
+        if found is None or found.refuted:
+            return found is None
+        point = self.task.claim.point
+        return True if point is None or found.epsilon.value <= point[0] else None
+
+    def _untested(self) -> Iterator[Cause]:
+        """Yield the noise as a cause if the violation is too small to test repairs."""
+        keys = () if self.facts.found is None else self.facts.found.keys
+        noises = [key for key in keys if TREATMENTS[key[0]].is_noise] or keys
+        if noises:
+            yield Cause(
+                "noise",
+                "the noise is too small",
+                "the violation is so small that repairs would need more draws",
+                code_of(line for key in noises[:2] for line in amount_lines(key)),
+            )
+
+    def _support(self) -> Iterator[Cause]:
+        """Yield the cause that no amount of noise suffices, if no fact explains it."""
+        if not self.causes and self.facts.found is not None:
+            yield Cause(
+                "support",
+                "an output is possible on one side only",
+                f"the claim is still refuted with {LARGEST:g} times the noise",
+                code_of(key[1][0] for key in self.facts.found.keys),
+            )
+
+    # --- smaller steps, parts, other claims ---
+
+    @property
+    def _noise(self) -> str:
+        return "the noise" if self.best is None else self.best.of.noise
+
+    def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
+        return not self.trials.refutes(pair, mechanism, draws=self.fine, **arguments)
+
+    def _holds_on(self, steps: Sequence[NeighborPair]) -> bool:
+        return bool(steps) and all(self._holds(step) for step in _some(steps))
+
+    def _ask_about_items(self) -> None:
+        ways = [item_steps(pair) for pair in self.both]
+        # Without steps, the claim is refuted for a user who differs in one item.
+        if all(ways) and all(map(self._holds_on, ways)):
+            self._add(
+                "items",
+                f"{self._noise} covers one item, and a user differs in {len(ways[0])}",
+                "no violation is found if the user differs in one item",
+            )
+
+    def _ask_about_removal(self) -> None:
+        if self.best is not None and self.best.refuted > 2 * PRECISION:
+            return
+        for way in zip(*map(removal_steps, self.both), strict=False):
+            if all(map(self._holds_on, way)):
+                self._add(
+                    "relation",
+                    f"{self._noise} covers a user who is absent, and the claim is about a user who "
+                    "is replaced",
+                    "no violation is found if the user is absent on one side",
+                )
+                return
+
+    def _ask_about_outputs(self) -> None:
+        parts = self._parts()
+        if len(parts) > 1 and all(self._holds(self.pair, part) for part in _some(parts)):
+            self._add(
+                "outputs",
+                f"{self._noise} covers each of {len(parts)} outputs alone, and not all together",
+                "no violation is found in one output alone",
+            )
+        elif self.best is not None and not self._has("items", "relation"):
+            found, keys = self.facts.found, self.best.of.keys
+            calls = found.sites[found.keys.index(keys[0])].most if found and len(keys) == 1 else 1
+            if calls > max(1.0, self.best.refuted):
+                self._add(
+                    "outputs",
+                    f"{self._noise} is drawn {calls} times, each time with the whole budget",
+                    f"{calls} draws that share the budget need {calls} times this noise",
+                )
+
+    def _parts(self) -> list[Any]:
+        """Return the mechanism restricted to each of its outputs."""
+        if isinstance(self.mechanism, ExactMechanism | AdditiveNoise):
+            return []
+        sampler = self.task.sampler(self.mechanism, "parts")
+        sampler.certifies = False
+        try:
+            one = sampler.call(self.pair.left, 2, "parts")
+        except MechanismError:
+            return []
+        is_vector = one.ndim == 2 and one.dtype.kind in "iuf"
+        names = one.dtype.names or (range(one.shape[1]) if is_vector else ())
+        return [_Part(self.mechanism, name) for name in names]
+
+    def _ask_about_users(self) -> None:
+        """Ask whether more users need a larger factor, because the noise shrinks with them."""
+        best, found = self.best, self.facts.found
+        if self._has("items") or best is None or not best.of.keys or found is None:
+            return
+        many, few = (len(pair.form.labels(pair.left, "users")) for pair in (self.first, self.pair))
+        if many < 2 * few:
+            return
+        with suppress(MechanismError):
+            data = [self.first.left, self.first.right]
+            first = record(self.facts.drawing, data, seed=self.task.seed, watch=self.task.watch)
+            scales = [amounts(one).get(best.of.keys[0]) for one in (first, found)]
+            if scales[0] is None or scales[1] is None or scales[0][1] > 0.6 * scales[1][1]:
+                return
+            same = next(
+                (a for a in amplifiers(self.mechanism, first) if a.keys == best.of.keys), None
+            )
+            if same is not None and not self._holds(self.first, same.scaled(best.suffices)):
+                self._add(
+                    "users",
+                    f"{self._noise} shrinks with the number of users, and the effect of one user "
+                    "does not",
+                    f"the scale is {scales[0][1]:.3g} for {many} users and {scales[1][1]:.3g} for "
+                    f"{few}, and {many} users need a larger factor than {few}",
+                )
+
+    def _ask_about_delta(self) -> None:
+        point = self.task.claim.point
+        if point is None or point[1] > 0:
+            return
+        claim = ApproxDP(point[0], _DELTA, self.task.claim.relation)
+        if all(self._holds(pair, claim=claim) for pair in self.both):
+            self._add(
+                "delta",
+                f"the claim holds with delta = {_DELTA:g}, and not with delta = 0",
+                f"no violation of epsilon = {point[0]:g}, delta = {_DELTA:g} is found",
+            )
+
+
+class _Part:
+    """One part of the output of a mechanism."""
+
+    def __init__(self, mechanism: Any, part: Any) -> None:
+        self.mechanism, self.part = mechanism, part
+        self.__name__ = f"output {part} of {mechanism_name(mechanism)}"
+
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        outputs = np.asarray(self.mechanism(data, size, rng=rng))
+        return np.asarray(outputs[self.part] if outputs.dtype.names else outputs[:, self.part])
+
+
+def _some(parts: Sequence[Any]) -> Sequence[Any]:
+    """Return a few of many parts: the first, the middle and the last."""
+    return parts if len(parts) <= _MOST else [parts[0], parts[len(parts) // 2], parts[-1]]

@@ -1,0 +1,344 @@
+"""Facts about both sides of a refuted pair that point to a cause.
+
+A fact is seen directly: the two sides execute different code, draw noise of different scales, or
+have outputs without noise. A few calls suffice. Nothing is certified.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.data import handed
+from dpaudit.engine.trials import Trials
+from dpaudit.errors import MechanismError
+from dpaudit.events import Encoder
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, generator, mechanism_name
+from dpaudit.mutants import (
+    RAISED,
+    REMOVED,
+    TREATMENTS,
+    ChangedNoise,
+    Key,
+    Line,
+    Recording,
+    amount_lines,
+    branch,
+    record,
+    text_of,
+    traced,
+    value_lines,
+)
+from dpaudit.neighbors import NeighborPair
+from dpaudit.results import Cause, CodeLine
+
+Floats = NDArray[np.float64]
+Lines = tuple[CodeLine, ...]
+
+SEEN = 200
+"""Draws per side whose values are examined."""
+
+_TRACED = 6  # Calls per side whose instructions are recorded, and draws of these calls.
+_LINES = 3
+_PAIRS_OF_OUTPUTS = 200
+_ROUNDING = 1e-6
+
+
+class Facts:
+    """The facts about one pair.
+
+    Parameters
+    ----------
+    trials : Trials
+        The trials of the refuted mechanism.
+    pair : NeighborPair
+        A pair on which the claim is refuted.
+
+    Attributes
+    ----------
+    found : Recording or None
+        Sites of the noise on both sides. None if no noise was recorded.
+    """
+
+    def __init__(self, trials: Trials, pair: NeighborPair) -> None:
+        self.trials, self.pair = trials, pair
+        self.task, self.mechanism = trials.task, trials.mechanism
+        self.found: Recording | None = None
+        self._by_side: list[Recording] = []
+        if isinstance(self.mechanism, ExactMechanism):
+            return
+        if isinstance(self.mechanism, AdditiveNoise) and not self.mechanism.is_random:
+            return
+        sides = (pair.left, pair.right)
+        with suppress(MechanismError):
+            self.found, *self._by_side = (
+                record(self.drawing, data, seed=self.task.seed, watch=self.task.watch)
+                for data in (sides, sides[:1], sides[1:])
+            )
+
+    @property
+    def drawing(self) -> Any:
+        """The part of the mechanism that draws from `rng`."""
+        is_additive = isinstance(self.mechanism, AdditiveNoise)
+        return self.mechanism.centers if is_additive else self.mechanism
+
+    def causes(self) -> Iterator[Cause]:
+        """Yield the causes to which facts point."""
+        if isinstance(self.mechanism, ExactMechanism | AdditiveNoise):
+            return
+        try:
+            traces = [self._trace(data) for data in (self.pair.left, self.pair.right)]
+        except Exception:  # the mechanism may fail on a few calls of one draw
+            return
+        decision = code_of(branch(*traces))
+        if decision:
+            yield Cause(
+                "branch",
+                f"{decision[0]} decides on private data without noise",
+                "the two sides execute different code in every call",
+                decision,
+            )
+        returns = dict.fromkeys(line for trace in traces for line in trace.returns)
+        lines = code_of(line for one in returns for line in value_lines(one))
+        yield from itertools.chain(self._scales(), self._stretched(lines), self._values(lines))
+
+    def _trace(self, data: Any) -> Any:
+        rngs = (generator(self.task.seed, self.task.name, "trace", at) for at in range(_TRACED))
+        calls = [partial(self.mechanism, handed(data), 1, rng=rng) for rng in rngs]
+        with self.task.watch.call(mechanism_name(self.mechanism)):
+            return traced(self.mechanism, calls)
+
+    # --- the noise ---
+
+    def _scales(self) -> Iterator[Cause]:
+        """Yield the first noise whose scale differs between the sides, or is 0."""
+        if self.found is None:
+            return
+        left, right = map(amounts, self._by_side)
+        for key in self.found.keys:
+            one, other = left.get(key), right.get(key)
+            if not TREATMENTS[key[0]].is_noise or one is None or other is None:
+                continue
+            if np.allclose(one, other, rtol=_ROUNDING, atol=0) and min(one) > 0:
+                continue
+            line = code_of([key[1][0]])[0]
+            yield Cause(
+                "scale",
+                f"the noise of {line} takes its scale from private data",
+                f"its scale is {one[1]:.4g} on the left and {other[1]:.4g} on the right"
+                + self._raised(key, max(*one, *other)),
+                code_of(amount_lines(key)),
+            )
+            return
+
+    def _raised(self, key: Key, least: float) -> str:
+        """Return words if no violation is found with the larger scale on both sides."""
+        assert self.found is not None
+        if TREATMENTS[key[0]].amount != "scale" or not least > 0:
+            return ""
+        words = f"a scale of at least {least:.4g}"
+        made = ChangedNoise(self.drawing, self.found, [key], RAISED, words, factor=least)
+        if self.trials.refutes(self.pair, made):
+            return ""
+        return f"; with {words} on both sides, no violation is found"
+
+    def _stretched(self, lines: Lines) -> Iterator[Cause]:
+        """Yield the fact that equal draws of noise move the two outputs by different amounts."""
+        if self.found is None or not self.found.keys:
+            return
+        if not all(TREATMENTS[key[0]].is_noise for key in self.found.keys):
+            return
+        try:
+            left, right = (self._noise_in(data) for data in (self.pair.left, self.pair.right))
+            with np.errstate(all="ignore"):
+                ratios = (left / right).ravel()
+        except Exception:  # the mechanism may fail without its noise, or outputs may differ in kind
+            return
+        ratios = ratios[np.isfinite(ratios)]
+        # The noise of a clipped output has another size in some draws only.
+        if not ratios.size or np.ptp(ratios) > _ROUNDING * abs(ratios[0]):
+            return
+        if abs(ratios[0] - 1) > _ROUNDING:
+            yield Cause(
+                "scale",
+                "the output is multiplied by a private number",
+                f"with equal draws, its noise is {ratios[0]:.4g} times as large on the left as on "
+                "the right",
+                lines,
+            )
+
+    def _noise_in(self, data: Any) -> Floats:
+        assert self.found is not None
+        keys = self.found.keys
+        bare = ChangedNoise(self.mechanism, self.found, keys, REMOVED, "without noise")
+        with self.task.watch.call(mechanism_name(self.mechanism)):
+            both = [
+                np.asarray(
+                    function(
+                        handed(data), _TRACED, rng=generator(self.task.seed, self.task.name, "same")
+                    ),
+                    dtype=float,
+                )
+                for function in (self.mechanism, bare)
+            ]
+        return np.asarray(both[0] - both[1])
+
+    # --- the values ---
+
+    def _values(self, lines: Lines) -> Iterator[Cause]:
+        """Yield causes to which the values of the outputs point."""
+        if self.trials.most < SEEN:
+            return
+        sampler = self.task.sampler(self.mechanism, "facts")
+        sampler.certifies = False
+        try:
+            sampler.begin(self.pair.left, self.pair.right)
+            drawn = [
+                sampler.draw(data, SEEN, "facts", side)
+                for data, side in ((self.pair.left, "left"), (self.pair.right, "right"))
+            ]
+        except MechanismError:
+            return
+        self.trials.spent += SEEN
+        encoder = Encoder.learn(*drawn)
+        left, right = (encoder(outputs) for outputs in drawn)
+        forms = set(encoder.form_columns)
+        own = [at for at in encoder.own if at not in forms]
+        known = [at for at in own if not np.isnan([left[:, at], right[:, at]]).any()]
+        numbers = [at for at in known if encoder.columns[at].labels is None]
+        with np.errstate(all="ignore"):  # outputs may be huge
+            causes = [
+                *_missing(left, right, encoder, sorted(forms), own, lines),
+                *_exact(left, right, encoder, known, lines),
+                *_shared(left[:, numbers], right[:, numbers], lines),
+                *_beside(left, right, encoder, numbers, lines),
+            ]
+        yield from causes
+
+
+def _missing(
+    left: Floats,
+    right: Floats,
+    encoder: Encoder,
+    forms: Sequence[int],
+    own: Sequence[int],
+    lines: Lines,
+) -> Iterator[Cause]:
+    """Yield the fact that the length, the shape or the presence of a value differs."""
+    for at in forms:
+        if not set(left[:, at]) & set(right[:, at]):
+            yield Cause(
+                "missing",
+                f"the {encoder.columns[at].name} of the output depends on one user",
+                f"it differs between the sides in all {SEEN} draws",
+                lines,
+            )
+            return
+    for at in own:
+        one, other = np.isnan(left[:, at]), np.isnan(right[:, at])
+        if one.all() != other.all() and one.any() != other.any():
+            side, rest = ("left", "right") if one.all() else ("right", "left")
+            yield Cause(
+                "missing",
+                f"whether {encoder.columns[at].name} has a value depends on one user",
+                f"it is missing in all {SEEN} draws on the {side}, and in none on the {rest}",
+                lines,
+            )
+            return
+
+
+def _exact(
+    left: Floats, right: Floats, encoder: Encoder, columns: Sequence[int], lines: Lines
+) -> Iterator[Cause]:
+    """Yield the fact that an output has one value on one side, and never on the other side."""
+    for at in columns:
+        column = encoder.columns[at]
+        for one, other, side, rest in (
+            (left[:, at], right[:, at], "left", "right"),
+            (right[:, at], left[:, at], "right", "left"),
+        ):
+            if np.ptp(one) == 0 and not np.any(other == one[0]):
+                is_sure = bool(np.ptp(other) == 0)
+                seen = f" and {column.words(other[0])} on the {rest}" * is_sure
+                yield Cause(
+                    "exact",
+                    f"{column.name} is released without noise",
+                    f"it is {column.words(one[0])} in all {SEEN} draws on the {side}{seen}",
+                    lines,
+                )
+                return
+
+
+def _shared(left: Floats, right: Floats, lines: Lines) -> Iterator[Cause]:
+    """Yield the fact that one output is a linear function of another, not equal on both sides."""
+    combinations = itertools.combinations(range(left.shape[1]), 2)
+    for a, b in itertools.islice(combinations, _PAIRS_OF_OUTPUTS):
+        one, other = _line(left[:, a], left[:, b]), _line(right[:, a], right[:, b])
+        if one is None or other is None:
+            continue
+        if not np.allclose(one, other, rtol=_ROUNDING, atol=1e-9):
+            slope = "" if abs(one[0] - 1) < _ROUNDING else f"{one[0]:.4g} times "
+            yield Cause(
+                "shared",
+                "several outputs share one noise",
+                f"output {b} minus {slope}output {a} is {_rounded(one[1])} on the left and "
+                f"{_rounded(other[1])} on the right, in all draws",
+                lines,
+            )
+            return
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float] | None:
+    """Return slope and constant if y is a linear function of x, and both vary."""
+    if not np.ptp(x) > 0 or not np.ptp(y) > 0:
+        return None
+    first, last = x.argmin(), x.argmax()
+    slope = (y[last] - y[first]) / (x[last] - x[first])
+    constant = y[first] - slope * x[first]
+    is_line = np.abs(y - slope * x - constant).max() <= _ROUNDING * np.ptp(y)
+    return (float(slope), float(constant)) if is_line else None
+
+
+def _rounded(value: float) -> str:
+    return f"{round(value, 9):.3g}"
+
+
+def _beside(
+    left: Floats, right: Floats, encoder: Encoder, columns: Sequence[int], lines: Lines
+) -> Iterator[Cause]:
+    """Yield the fact that both sides have steps of one size, and no value in common."""
+    for at in columns:
+        one, other = np.unique(left[:, at]), np.unique(right[:, at])
+        if min(len(one), len(other)) < 3 or max(len(one), len(other)) > SEEN // 2:
+            continue
+        step = float(min(np.diff(one).min(), np.diff(other).min()))
+        places = (one - one[0]) / step, (other - other[0]) / step
+        apart = float(other[0] - one[0]) / step
+        is_grid = max(np.abs(place - np.rint(place)).max() for place in places) < _ROUNDING
+        if is_grid and abs(apart - round(apart)) > _ROUNDING:
+            yield Cause(
+                "grid",
+                "the noise has a grid, and the value lies beside it",
+                f"{encoder.columns[at].name} has steps of {step:.3g} on both sides, and no value "
+                "occurs on both",
+                lines,
+            )
+            return
+
+
+def amounts(found: Recording) -> dict[Key, tuple[float, float]]:
+    """Return the smallest and the largest amount of each noise."""
+    both = zip(found.keys, found.sites, strict=True)
+    return {key: site.amount_range for key, site in both if site.amount_range is not None}
+
+
+def code_of(lines: Iterable[Line]) -> Lines:
+    """Return the first few lines with their code."""
+    made = (CodeLine(line[0], line[2], text_of(line)) for line in lines)
+    return tuple(dict.fromkeys(made))[:_LINES]
