@@ -31,7 +31,7 @@ from dpaudit.neighbors import portfolio
 KINDS = {
     "items_clipped": "items",
     "median_as_a_mean": "users",
-    "each_epoch_at_full_budget": "outputs",
+    "each_epoch_at_full_budget": "outputs repeated",
     "categories_by_true_count": "missing exact",
     "sum_for_add_remove": "relation",
     "clipped_after_the_mean": "users",

@@ -44,7 +44,13 @@ WITH_CODE = [
         for block in snippets.blocks_of(path.read_text(encoding="utf-8"))
     )
 ]
-SLOW = {"guides/frames.md", "guides/one-run.md", "guides/sparse-vector.md", "tutorial.md"}
+SLOW = {
+    "guides/causes.md",
+    "guides/frames.md",
+    "guides/one-run.md",
+    "guides/sparse-vector.md",
+    "tutorial.md",
+}
 """Pages whose code takes more than three seconds."""
 
 

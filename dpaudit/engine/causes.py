@@ -19,16 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import ApproxDP
+from dpaudit.data import ArrayForm
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.facts import Facts, Lines, amounts, code_of
 from dpaudit.engine.mutation import Certify, patience
 from dpaudit.engine.task import Task
 from dpaudit.engine.trials import OutOfDraws, Trials
 from dpaudit.errors import MechanismError
+from dpaudit.events import explanation
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (
+    GAUSSIAN_METHODS,
     TREATMENTS,
     Amplifier,
+    Line,
     amount_lines,
     amplifiers,
     record,
@@ -74,7 +78,7 @@ def causes_of(
     """
     draws = sum(found.draws.values())
     trials = Trials(task, mechanism, certify, "repair", draws)
-    inquiry = _Inquiry(trials, found.pair, smallest or found.pair, max(draws // _FINER, 1))
+    inquiry = _Inquiry(trials, found, smallest or found.pair, max(draws // _FINER, 1))
     with task.watch.calls_within(patience(found)):
         inquiry.ask(draws)
     order = list(CAUSES)
@@ -90,6 +94,7 @@ class _Factor:
     refuted: float
     suffices: float
     on: str
+    returns: tuple[Line, ...]
 
     @property
     def words(self) -> str:
@@ -105,18 +110,21 @@ class _Factor:
         amount = [line for key in keys for line in amount_lines(key)[1:]]
         value = [line for key in keys for line in value_lines(key[1][0])[1:]]
         both = itertools.chain(*itertools.zip_longest(amount, value))
-        return code_of([*(key[1][0] for key in keys[:2]), *(line for line in both if line)])
+        return code_of(
+            [*(key[1][0] for key in keys[:2]), *(line for line in both if line), *self.returns]
+        )
 
 
 class _Inquiry:
     """The questions about one refutation, and the causes that were found."""
 
     def __init__(
-        self, trials: Trials, first: NeighborPair, smallest: NeighborPair, fine: int
+        self, trials: Trials, found: Certificate, smallest: NeighborPair, fine: int
     ) -> None:
         self.trials, self.task, self.mechanism = trials, trials.task, trials.mechanism
-        self.first, self.pair, self.fine = first, smallest, fine
-        self.both = [first] if smallest is first else [first, smallest]
+        self.event, self.first = found.witness.event, found.pair
+        self.pair, self.fine = smallest, fine
+        self.both = [self.first] if smallest is self.first else [self.first, smallest]
         self.facts = Facts(trials, smallest)
         self.causes: list[Cause] = []
         self.best: _Factor | None = None
@@ -125,11 +133,14 @@ class _Inquiry:
         """Ask all questions, as long as there are draws."""
         with suppress(OutOfDraws):
             self.causes += self.facts.causes()
+            if self.task.float_attack and explanation(self.event):
+                self.causes += self._bits()
+                return
             pair = self.trials.start(*reversed(self.both), draws=draws)
             if pair is None:
                 self.causes += self._untested()
                 return
-            self.pair = pair
+            self.pair, self.fine = pair, max(self.fine, self.trials.each)
             self.best = self._factor()
             if self.best is not None:
                 self._add("noise", f"{self.best.of.noise} is too small", "")
@@ -177,8 +188,11 @@ class _Inquiry:
                 suffices = self._suffices(noise, middle, draws)
                 low, high = (low, middle) if suffices else (middle, high)
                 refuted = middle if suffices is False else refuted
+            near = low / PRECISION
+            if near > refuted and self.trials.refutes(self.pair, noise.scaled(near), draws=draws):
+                refuted = near
         on = "the pair of the audit" if self.pair is self.first else "the smallest pair"
-        return _Factor(noise, refuted, high, on)
+        return _Factor(noise, refuted, high, on, self.facts.returns)
 
     def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
         """Return whether a multiple of a noise repairs the claim.
@@ -204,6 +218,16 @@ class _Inquiry:
                 "the violation is so small that repairs would need more draws",
                 code_of(line for key in noises[:2] for line in amount_lines(key)),
             )
+
+    def _bits(self) -> Iterator[Cause]:
+        """Yield the cause of an event in the low bits of the outputs."""
+        keys = () if self.facts.found is None else self.facts.found.keys
+        yield Cause(
+            "float",
+            "the low bits of floating-point noise reveal the value",
+            f"the witness is {self.event}",
+            code_of(key[1][0] for key in keys),
+        )
 
     def _support(self) -> Iterator[Cause]:
         """Yield the cause that no amount of noise suffices, if no fact explains it."""
@@ -233,7 +257,8 @@ class _Inquiry:
         if all(ways) and all(map(self._holds_on, ways)):
             self._add(
                 "items",
-                f"{self._noise} covers one item, and a user differs in {len(ways[0])}",
+                f"{self._noise} covers one item, and a user differs in "
+                f"{len(ways[0]) - _leaves(self.first)}",
                 "no violation is found if the user differs in one item",
             )
 
@@ -263,8 +288,8 @@ class _Inquiry:
             calls = found.sites[found.keys.index(keys[0])].most if found and len(keys) == 1 else 1
             if calls > max(1.0, self.best.refuted):
                 self._add(
-                    "outputs",
-                    f"{self._noise} is drawn {calls} times, each time with the whole budget",
+                    "repeated",
+                    f"{self._noise} is drawn {calls} times, perhaps each time at the whole budget",
                     f"{calls} draws that share the budget need {calls} times this noise",
                 )
 
@@ -313,12 +338,31 @@ class _Inquiry:
         if point is None or point[1] > 0:
             return
         claim = ApproxDP(point[0], _DELTA, self.task.claim.relation)
-        if all(self._holds(pair, claim=claim) for pair in self.both):
-            self._add(
-                "delta",
-                f"the claim holds with delta = {_DELTA:g}, and not with delta = 0",
-                f"no violation of epsilon = {point[0]:g}, delta = {_DELTA:g} is found",
-            )
+        is_repaired = self._holds(self.pair, claim=claim)
+        if not is_repaired and not self._is_gaussian:
+            return
+        words = f"epsilon = {point[0]:g}, delta = {_DELTA:g}"
+        seen = f"no violation of {words} is found" if is_repaired else f"{words} is refuted, too"
+        self._add(
+            "delta",
+            "Gaussian noise satisfies no claim with delta = 0"
+            if self._is_gaussian
+            else f"the claim holds with delta = {_DELTA:g}, and not with delta = 0",
+            seen,
+        )
+
+    @property
+    def _is_gaussian(self) -> bool:
+        """Whether all noise is Gaussian."""
+        if isinstance(self.mechanism, AdditiveNoise):
+            return self.mechanism.noise.kind == "gaussian"
+        keys = () if self.facts.found is None else self.facts.found.keys
+        return bool(keys) and all(key[0] in GAUSSIAN_METHODS for key in keys)
+
+
+def _leaves(pair: NeighborPair) -> bool:
+    """Return whether the last step removes a user without items."""
+    return isinstance(pair.form, ArrayForm) and len(pair.left) != len(pair.right)
 
 
 class _Part:

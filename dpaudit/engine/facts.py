@@ -64,12 +64,15 @@ class Facts:
     ----------
     found : Recording or None
         Sites of the noise on both sides. None if no noise was recorded.
+    returns : tuple of Line
+        Lines at which the mechanism returned, once :meth:`causes` is called.
     """
 
     def __init__(self, trials: Trials, pair: NeighborPair) -> None:
         self.trials, self.pair = trials, pair
         self.task, self.mechanism = trials.task, trials.mechanism
         self.found: Recording | None = None
+        self.returns: tuple[Line, ...] = ()
         self._by_side: list[Recording] = []
         if isinstance(self.mechanism, ExactMechanism):
             return
@@ -104,9 +107,10 @@ class Facts:
                 "the two sides execute different code in every call",
                 decision,
             )
-        returns = dict.fromkeys(line for trace in traces for line in trace.returns)
-        lines = code_of(line for one in returns for line in value_lines(one))
-        yield from itertools.chain(self._scales(), self._stretched(lines), self._values(lines))
+        self.returns = tuple(dict.fromkeys(line for trace in traces for line in trace.returns))
+        lines = code_of(line for one in self.returns for line in value_lines(one))
+        yield from itertools.islice(itertools.chain(self._scales(), self._stretched(lines)), 1)
+        yield from self._values(lines)
 
     def _trace(self, data: Any) -> Any:
         rngs = (generator(self.task.seed, self.task.name, "trace", at) for at in range(_TRACED))
@@ -160,7 +164,7 @@ class Facts:
                 ratios = (left / right).ravel()
         except Exception:  # the mechanism may fail without its noise, or outputs may differ in kind
             return
-        ratios = ratios[np.isfinite(ratios)]
+        ratios = ratios[np.isfinite(ratios) & (ratios != 0)]  # a side may have no noise
         # The noise of a clipped output has another size in some draws only.
         if not ratios.size or np.ptp(ratios) > _ROUNDING * abs(ratios[0]):
             return

@@ -29,12 +29,10 @@ Floats = NDArray[np.float64]
 
 LAPLACE, GAUSSIAN = "Laplace", "Gaussian"
 
-_METHODS = {
-    "laplace": LAPLACE,
-    "normal": GAUSSIAN,
-    "standard_normal": GAUSSIAN,
-    "multivariate_normal": GAUSSIAN,
-}
+GAUSSIAN_METHODS = "normal", "standard_normal", "multivariate_normal"
+"""Methods of a generator that draw Gaussian noise."""
+
+_METHODS = {"laplace": LAPLACE} | dict.fromkeys(GAUSSIAN_METHODS, GAUSSIAN)
 _SCALED = ("laplace", "normal", "standard_normal")
 _ROUNDINGS = 64  # number of roundings of the largest output that may add up in one output
 _SEEN = 10.0  # noise must be larger than this multiple of the rounding

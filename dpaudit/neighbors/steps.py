@@ -17,7 +17,9 @@ from dpaudit.neighbors.shrinking import parts_of_users
 def item_steps(pair: NeighborPair) -> list[NeighborPair]:
     """Return pairs that lead from the left to the right, each of which changes one item.
 
-    The list is empty if the sides differ in at most one item, or if the data have no items.
+    In an array, all users have equally many items. So the items of a user who is absent on one side
+    become 0 one by one, and then the user is removed. The list is empty if the sides differ in at
+    most one item, or if the data have no items.
     """
     if not pair.users:
         return []
@@ -25,8 +27,8 @@ def item_steps(pair: NeighborPair) -> list[NeighborPair]:
     left, right = pair.form.cells(pair.left), pair.form.cells(pair.right)
     gone = list(dict.fromkeys(a[:2] for a, b in own if a is not None and b is None))
     come = list(dict.fromkeys(b[:2] for a, b in own if a is None and b is not None))
-    if isinstance(pair.form, ArrayForm) and (gone or come):  # all users have equally many items
-        return []
+    if isinstance(pair.form, ArrayForm) and (gone or come):
+        return _zeroed(pair, gone or come)
     changes: dict[Label, dict[Label, Any]] = {}
     for a, b in own:
         if a is not None and b is not None and repr(left[a]) != repr(right[b]):
@@ -37,6 +39,19 @@ def item_steps(pair: NeighborPair) -> list[NeighborPair]:
         sides.append(pair.form.filled(sides[-1], change))
     sides += [pair.form.without(pair.right, set(come[at + 1 :])) for at in range(len(come))]
     return _path(pair, sides) if len(sides) > 2 else []
+
+
+def _zeroed(pair: NeighborPair, items: list[Label]) -> list[NeighborPair]:
+    present, absent = pair.left, pair.right
+    if len(pair.right) > len(pair.left):
+        present, absent = absent, present
+    sides = [present]
+    for item in items:
+        cells = pair.form.cells(sides[-1])
+        zeros = {k: type(v)(0) for k, v in cells.items() if k[:2] == item and _is_number(v)}
+        sides.append(pair.form.filled(sides[-1], zeros))
+    steps = [*sides, absent] if present is pair.left else [absent, *reversed(sides)]
+    return _path(pair, steps) if len(items) > 1 else []
 
 
 def removal_steps(pair: NeighborPair) -> Iterator[list[NeighborPair]]:
@@ -53,10 +68,14 @@ def removal_steps(pair: NeighborPair) -> Iterator[list[NeighborPair]]:
     zeros = {
         label: type(value)(0)
         for label, value in cells.items()
-        if label[:1] in labels and isinstance(value, int | float)
+        if label[:1] in labels and _is_number(value)
     }
     for between in pair.form.without(pair.left, labels), pair.form.filled(pair.left, zeros):
         yield _path(pair, [pair.left, between, pair.right])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _path(pair: NeighborPair, sides: list[Any]) -> list[NeighborPair]:

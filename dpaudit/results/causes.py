@@ -12,6 +12,7 @@ CAUSES = {
     "branch": "A decision on private data has no noise",
     "scale": "The scale of the noise depends on private data",
     "shared": "Several outputs share one noise",
+    "float": "The low bits of floating-point noise reveal the value",
     "grid": "The noise has a grid, and the value lies beside it",
     "exact": "A value is released without noise",
     "items": "The noise covers one item, and a user has several",
@@ -20,6 +21,7 @@ CAUSES = {
     "users": "The noise shrinks with the number of users, and the effect of one user does not",
     "delta": "The claim holds only with a delta",
     "noise": "There is too little noise",
+    "repeated": "One line draws noise several times, perhaps each time with the whole budget",
     "support": "An output is possible on one side only, with any amount of noise",
 }
 """Kinds of cause, with the most specific first."""
@@ -82,7 +84,9 @@ class Cause:
 
     @property
     def where(self) -> str:
-        """The lines in words; empty if no line is known."""
+        """The lines in words. Empty if no line is known, or if `words` names the only line."""
+        if len(self.lines) == 1 and str(self.lines[0]) in self.words:
+            return ""
         files: dict[str, list[str]] = {}
         for line in self.lines:
             files.setdefault(PurePath(line.file).name, []).append(str(line.number))

@@ -315,7 +315,7 @@ class AuditResult:
             ]
         shown = [c for at, c in enumerate(self.causes[:2]) if at == 0 or c.kind != "noise"]
         for cause, label in zip(shown, ("likely cause", "or"), strict=False):
-            rows += [(label, f"{cause.words} ({cause.where})" if cause.lines else cause.words)]
+            rows += [(label, f"{cause.words} ({cause.where})" if cause.where else cause.words)]
             rows += [("", cause.evidence)] if verbose or label != "or" else []
         rows += self._power()
         if verbose:

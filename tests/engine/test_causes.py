@@ -1,0 +1,235 @@
+"""Likely causes of a refutation: facts, repairs, and what must not depend on them.
+
+The guide on causes holds one mechanism for each kind of cause, and `tests/test_docs.py` runs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit import (
+    AdditiveNoise,
+    AuditResult,
+    NeighborPair,
+    Outcomes,
+    PureDP,
+    Relation,
+    audit,
+    one_draw,
+    within_sensitivity,
+)
+from dpaudit.engine.causes import PRECISION
+from dpaudit.mechanisms import unseeded
+from dpaudit.results import CAUSES
+from dpaudit.store import load_result, save_record
+
+Array = NDArray[Any]
+Generator = np.random.Generator
+CLAIM = PureDP(1.0, relation=Relation.REPLACE_USER)
+
+
+def pair(before: float = 0.0, after: float = 1.0, items: int = 1) -> NeighborPair:
+    left, right = np.zeros((2, items)), np.zeros((2, items))
+    left[-1], right[-1] = before, after
+    return NeighborPair(left, right)
+
+
+def audited(mechanism: Any, on: Any = None, **arguments: Any) -> AuditResult:
+    arguments = {"draws": 10_000, "seed": 1} | arguments
+    return audit(mechanism, arguments.pop("claim", CLAIM), on or pair(), **arguments)
+
+
+def quiet_sum(data: Array, size: int, *, rng: Generator) -> Array:
+    scale = 0.25
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+# --- amounts of noise ---
+
+
+@pytest.mark.parametrize("needed", [1.3, 2.0, 4.0, 11.0])
+def test_the_factor_of_known_noise_is_bracketed(needed: float) -> None:
+    """Check the two factors of a mechanism whose epsilon is computed.
+
+    The sum moves by 1, so the claim epsilon = 1 needs scale 1.
+    """
+    mechanism = AdditiveNoise(lambda data: data.sum(), "laplace", scale=1 / needed)
+    (cause,) = audited(mechanism).causes
+    assert cause.kind == "noise"
+    assert cause.factor is not None
+    refuted, suffices = cause.factor
+    assert refuted < needed <= suffices <= PRECISION * refuted
+    assert cause.draws == 0
+
+
+def test_the_lines_of_a_noise_and_of_its_scale_are_named() -> None:
+    result = audited(quiet_sum)
+    cause = result.causes[0]
+    assert [line.code for line in cause.lines] == [
+        "return data.sum() + rng.laplace(scale=scale, size=size)",
+        "scale = 0.25",
+    ]
+    assert "lines 49, 48 of test_causes.py" in result.summary()
+    assert all(line.file == __file__ for line in cause.lines)
+
+
+def helper(data: Array, size: int, rng: Generator, scale: float) -> Array:
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+def passes_a_scale(data: Array, size: int, *, rng: Generator) -> Array:
+    return helper(data, size, rng, 0.25)
+
+
+def test_the_call_that_passes_a_scale_is_named() -> None:
+    codes = [line.code for line in audited(passes_a_scale).causes[0].lines]
+    assert codes[1] == "return helper(data, size, rng, 0.25)"
+
+
+def two_noises(data: Array, size: int, *, rng: Generator) -> Array:
+    right = rng.laplace(scale=5.0, size=size)
+    wrong = rng.laplace(scale=0.1, size=size)
+    return np.stack([data.max() + right, data.max() + wrong], axis=1)
+
+
+def test_the_noise_that_is_too_small_is_named_among_several() -> None:
+    """Check that a noise that already suffices is not blamed."""
+    causes = audited(two_noises).causes
+    (noise,) = (cause for cause in causes if cause.kind == "noise")
+    assert noise.lines[0].code.startswith("wrong = ")
+
+
+# --- facts ---
+
+
+def decides(data: Array, size: int, *, rng: Generator) -> Array:
+    shift = 0.0
+    if data.sum() > 0.5:
+        shift = 3.0
+    return shift + rng.laplace(scale=1.0, size=size)
+
+
+def test_a_decision_on_private_data_is_named_by_its_line() -> None:
+    before = sys.gettrace()
+    causes = audited(decides).causes
+    assert sys.gettrace() is before
+    assert causes[0].kind == "branch"
+    assert causes[0].lines[0].code == "if data.sum() > 0.5:"
+
+
+def decides_on_noise(data: Array, *, rng: Generator) -> float:
+    if data.sum() + rng.laplace(scale=1.0) > 0.5:
+        return float(3.0 + rng.laplace(scale=1.0))
+    return float(rng.laplace(scale=0.1) + 5 * data.sum())
+
+
+def test_a_decision_that_differs_by_noise_is_no_fact() -> None:
+    """Check code that each side executes in some calls only."""
+    causes = audited(one_draw(decides_on_noise)).causes
+    assert all(cause.kind != "branch" for cause in causes)
+
+
+def by_a_public_size(data: Array, size: int, *, rng: Generator) -> Array:
+    return data.sum() + rng.laplace(scale=0.5 / len(data), size=size)
+
+
+def test_a_scale_that_is_equal_on_both_sides_is_no_fact() -> None:
+    assert all(cause.kind != "scale" for cause in audited(by_a_public_size).causes)
+
+
+def by_the_private_size(data: Array, size: int, *, rng: Generator) -> Array:
+    return data.sum() + rng.laplace(scale=0.2 * len(data), size=size)
+
+
+def test_a_scale_that_reveals_the_number_of_users_is_a_fact() -> None:
+    leaves = NeighborPair(np.ones((2, 1)), np.ones((1, 1)), relation=Relation.ADD_REMOVE_USER)
+    claim = PureDP(1.0, relation=Relation.ADD_REMOVE_USER)
+    cause = audited(by_the_private_size, leaves, claim=claim).causes[0]
+    assert cause.kind == "scale"
+    assert "0.4 on the left and 0.2 on the right" in cause.evidence
+
+
+# --- kinds of mechanism, and limits ---
+
+
+def words(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.where(rng.random(size) < 0.5, f"total {data.sum():g}", "none")
+
+
+def raises_for_large_noise(data: Array, size: int, *, rng: Generator) -> Array:
+    noise = rng.laplace(scale=0.25, size=size)
+    if np.abs(noise).max() > 4:
+        raise ValueError("noise is too large")
+    return data.sum() + noise
+
+
+@unseeded
+def own_entropy(data: Array, size: int, *, rng: Generator) -> Array:
+    del rng
+    return data.sum() + np.random.default_rng().laplace(scale=0.25, size=size)
+
+
+def of_lengths(data: Array, size: int, *, rng: Generator) -> list[Array]:
+    return [rng.laplace(size=1 + int(data.sum())) for _ in range(size)]
+
+
+def counts(data: Array, *, rng: Generator) -> dict[str, float]:
+    return {"a": data.sum() + rng.laplace(scale=0.25), "b": rng.laplace()}
+
+
+def fails(data: Array, *, rng: Generator) -> float:
+    if data.sum() > 0.5:
+        raise KeyError("a")
+    return float(rng.laplace())
+
+
+class Pmf:
+    """A coin whose bias is private."""
+
+    def pmf(self, data: Array) -> Array:
+        p = 0.9 if data.sum() > 0.5 else 0.1
+        return np.array([p, 1 - p])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "kinds"),
+    [
+        (words, {"exact", "missing", "support"}),
+        (raises_for_large_noise, {"noise"}),
+        (own_entropy, set()),
+        (of_lengths, {"missing"}),
+        (Outcomes(one_draw(counts)), {"noise"}),
+        (Outcomes(one_draw(fails), errors="outcome"), {"branch", "missing", "exact"}),
+        (Pmf(), {"noise"}),
+    ],
+    ids=str,
+)
+def test_every_kind_of_mechanism_has_causes(mechanism: Any, kinds: set[str]) -> None:
+    result = audited(mechanism)
+    assert result.verdict == "refuted"
+    assert not kinds or kinds & {cause.kind for cause in result.causes[:2]}
+    for cause in result.causes:
+        assert cause.kind in CAUSES
+        assert cause.draws <= sum(result.draws.values())
+
+
+def test_query_values_have_causes() -> None:
+    claim = PureDP(1.0, relation=within_sensitivity())
+    sides = NeighborPair([0.0, 0.0], [1.0, 1.0], relation=within_sensitivity())
+    causes = audited(quiet_sum, sides, claim=claim).causes
+    assert causes[0].kind in ("noise", "items")
+
+
+def test_causes_are_stored(tmp_path: Any) -> None:
+    result = audited(quiet_sum)
+    loaded = load_result(save_record(tmp_path, result))
+    assert loaded.causes == result.causes
+
+
+def test_causes_depend_on_the_seed_only() -> None:
+    assert audited(quiet_sum).causes == audited(quiet_sum).causes
