@@ -29,10 +29,11 @@ from dpaudit.errors import MechanismError
 from dpaudit.events import explanation
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (
-    GAUSSIAN_METHODS,
+    GAUSSIAN,
     TREATMENTS,
     Amplifier,
     Line,
+    added_noise,
     amount_lines,
     amplifiers,
     record,
@@ -353,11 +354,15 @@ class _Inquiry:
 
     @property
     def _is_gaussian(self) -> bool:
-        """Whether all noise is Gaussian."""
+        """Whether the mechanism adds Gaussian noise and nothing else."""
         if isinstance(self.mechanism, AdditiveNoise):
             return self.mechanism.noise.kind == "gaussian"
-        keys = () if self.facts.found is None else self.facts.found.keys
-        return bool(keys) and all(key[0] in GAUSSIAN_METHODS for key in keys)
+        found, task = self.facts.found, self.task
+        if found is None or not found.keys:
+            return False
+        sides = self.pair.left, self.pair.right
+        added = added_noise(self.mechanism, sides, found, seed=task.seed, watch=task.watch)
+        return added is not None and added.kind == GAUSSIAN
 
 
 def _leaves(pair: NeighborPair) -> bool:

@@ -328,7 +328,7 @@ def _beside(
         if is_grid and abs(apart - round(apart)) > _ROUNDING:
             yield Cause(
                 "grid",
-                "the noise has a grid, and the value lies beside it",
+                "the noise has a grid, and the value lies between its points",
                 f"{encoder.columns[at].name} has steps of {step:.3g} on both sides, and no value "
                 "occurs on both",
                 lines,

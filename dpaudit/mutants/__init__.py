@@ -5,7 +5,7 @@
 ``mutants`` of an audit.
 """
 
-from dpaudit.mutants.added import GAUSSIAN_METHODS, LAPLACE, AddedNoise, added_noise
+from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.noise import (
     ALL,
@@ -27,7 +27,7 @@ __all__ = [
     "ALL",
     "ALL_NOISE",
     "CERTAIN",
-    "GAUSSIAN_METHODS",
+    "GAUSSIAN",
     "HALVED",
     "LAPLACE",
     "RAISED",

@@ -29,10 +29,12 @@ Floats = NDArray[np.float64]
 
 LAPLACE, GAUSSIAN = "Laplace", "Gaussian"
 
-GAUSSIAN_METHODS = "normal", "standard_normal", "multivariate_normal"
-"""Methods of a generator that draw Gaussian noise."""
-
-_METHODS = {"laplace": LAPLACE} | dict.fromkeys(GAUSSIAN_METHODS, GAUSSIAN)
+_METHODS = {
+    "laplace": LAPLACE,
+    "normal": GAUSSIAN,
+    "standard_normal": GAUSSIAN,
+    "multivariate_normal": GAUSSIAN,
+}
 _SCALED = ("laplace", "normal", "standard_normal")
 _ROUNDINGS = 64  # number of roundings of the largest output that may add up in one output
 _SEEN = 10.0  # noise must be larger than this multiple of the rounding

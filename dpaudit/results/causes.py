@@ -13,7 +13,7 @@ CAUSES = {
     "scale": "The scale of the noise depends on private data",
     "shared": "Several outputs share one noise",
     "float": "The low bits of floating-point noise reveal the value",
-    "grid": "The noise has a grid, and the value lies beside it",
+    "grid": "The noise has a grid, and the value lies between its points",
     "exact": "A value is released without noise",
     "items": "The noise covers one item, and a user has several",
     "relation": "The noise covers a user who is absent, not one who is replaced",

@@ -289,6 +289,11 @@ class AuditResult:
         killed, judged = mutation_score(self.mutants)
         return killed / judged if judged else None
 
+    @property
+    def likely_causes(self) -> tuple[Cause, ...]:
+        """At most two causes; too little noise comes second to no other cause."""
+        return tuple(c for at, c in enumerate(self.causes[:2]) if at == 0 or c.kind != "noise")
+
     def summary(
         self, *, verbose: bool = False, word: str | None = None, replay: str | None = None
     ) -> str:
@@ -313,8 +318,7 @@ class AuditResult:
                 ("smallest pair", smallest.words),
                 ("", f"epsilon {needs}, {smallest.witness.sentence()}"),
             ]
-        shown = [c for at, c in enumerate(self.causes[:2]) if at == 0 or c.kind != "noise"]
-        for cause, label in zip(shown, ("likely cause", "or"), strict=False):
+        for cause, label in zip(self.likely_causes, ("likely cause", "or"), strict=False):
             rows += [(label, f"{cause.words} ({cause.where})" if cause.where else cause.words)]
             rows += [("", cause.evidence)] if verbose or label != "or" else []
         rows += self._power()
