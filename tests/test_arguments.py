@@ -212,6 +212,8 @@ def table() -> dict[str, Call]:
             lambda: {"pair": PAIR, "holds": lambda pair: True},
             {"holds": FUNCTION, "domain": {"None"}},
         ),
+        "neighbors.item_steps": Call(lambda: {"pair": PAIR}, {}),
+        "neighbors.removal_steps": Call(lambda: {"pair": PAIR}, {}),
         "neighbors.SearchSpace": Call(
             lambda: {"build": _build, "parameters": {"distance": neighbors.Interval(1.0, 2.0)}},
             {"build": FUNCTION, "name": TEXT},
@@ -648,7 +650,7 @@ READ_ONLY = set(
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
     results.Estimate results.Witness results.Profile results.MutantResult results.MutantStatus
-    results.SmallestPair
+    results.SmallestPair results.Cause results.CodeLine
     results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation
     results.Diagnostics store.StoredRun search.SearchRecord search.Trial search.ranking
     search.landscape run.auditor.Auditor""".split()  # noqa: SIM905

@@ -49,6 +49,7 @@ SLOW = {
     "guides/frames.md",
     "guides/one-run.md",
     "guides/sparse-vector.md",
+    "quickstart.md",
     "tutorial.md",
 }
 """Pages whose code takes more than three seconds."""

@@ -22,8 +22,8 @@ MUTANTS = (
     Mutant(
         "mutants/treatments.py",
         "noise is divided by 3 instead of 2",
-        "half = (drawn - centre) / 2",
-        "half = (drawn - centre) / 3",
+        "HALVED: 0.5}.get",
+        "HALVED: 1 / 3}.get",
         ("tests/mutants/test_treatments.py",),
     ),
     Mutant(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpaudit.claims import ApproxDP
 from dpaudit.data import ArrayForm
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.facts import Facts, Lines, amounts, code_of
+from dpaudit.engine.facts import LARGEST, Facts, Lines, amounts, code_of
 from dpaudit.engine.mutation import Certify, patience
 from dpaudit.engine.task import Task
 from dpaudit.engine.trials import OutOfDraws, Trials
@@ -29,6 +29,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.events import explanation
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (
+    ALL_NOISE,
     GAUSSIAN,
     TREATMENTS,
     Amplifier,
@@ -42,16 +43,15 @@ from dpaudit.mutants import (
 from dpaudit.neighbors import NeighborPair, item_steps, removal_steps
 from dpaudit.results import CAUSES, Cause
 
-LARGEST = 64.0
-"""Largest factor of the noise. If it repairs nothing, the cause is not an amount of noise."""
-
 PRECISION = 1.2
 """Ratio of the two factors at which the bracketing ends."""
 
 _FINER = 16  # Trials near a limit get the draws of the audit divided by this number.
 _NEAR = 1.5  # Ratio of two factors between which trials get twice as many draws.
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
+_HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
 _DELTA = 1e-5
+_ONE_SIDED = "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma"
 
 
 def causes_of(
@@ -84,6 +84,9 @@ def causes_of(
         inquiry.ask(draws)
     order = list(CAUSES)
     causes = sorted(inquiry.causes, key=lambda cause: order.index(cause.kind))
+    # Much code has decisions on data that do no harm, such as a loop that counts.
+    if inquiry.best is not None and causes[0].kind == "branch":
+        causes[:2] = causes[1::-1]
     return tuple(replace(cause, draws=trials.spent) for cause in causes)
 
 
@@ -129,6 +132,8 @@ class _Inquiry:
         self.facts = Facts(trials, smallest)
         self.causes: list[Cause] = []
         self.best: _Factor | None = None
+        self.reached = 1.0
+        """Largest factor with which the claim was refuted for each noise that was tried."""
 
     def ask(self, draws: int) -> None:
         """Ask all questions, as long as there are draws."""
@@ -142,10 +147,16 @@ class _Inquiry:
                 self.causes += self._untested()
                 return
             self.pair, self.fine = pair, max(self.fine, self.trials.each)
+            if not self.trials.refutes(pair, draws=self.fine):  # repairs would prove nothing
+                self.causes += self._untested()
+                return
             self.best = self._factor()
             if self.best is not None:
-                self._add("noise", f"{self.best.of.noise} is too small", "")
-            elif self.facts.found is not None and self.facts.found.sites:
+                of = self.best.of
+                is_noise = of.noise == ALL_NOISE or all(TREATMENTS[k[0]].is_noise for k in of.keys)
+                says = "is too small" if is_noise else "reveals too much"
+                self._add("noise", f"{of.noise} {says}", "")
+            elif self.reached >= _HOPELESS:
                 self.causes += self._support()
                 return
             self._ask_about_items()
@@ -153,6 +164,8 @@ class _Inquiry:
             self._ask_about_outputs()
             self._ask_about_users()
             self._ask_about_delta()
+            if not self.causes:
+                self.causes += self._untested("no repair was found")
 
     def _add(self, kind: str, words: str, evidence: str) -> None:
         """Add a cause that is an amount of noise."""
@@ -170,13 +183,23 @@ class _Inquiry:
     def _factor(self) -> _Factor | None:
         """Return the noise that needs the smallest factor to repair the claim, if any does."""
         best: _Factor | None = None
-        for one in amplifiers(self.mechanism, self.facts.found)[::-1][:_MOST]:
-            with suppress(OutOfDraws):
-                if best is not None and self._suffices(one, best.suffices, self.fine):
-                    best = self._bracket(one, best.suffices)
-                elif best is None and self._suffices(one, LARGEST, self.trials.each) is not False:
-                    tried = self._bracket(one, LARGEST)
-                    best = tried if tried.suffices < LARGEST else None
+        reached = []
+        every = amplifiers(self.mechanism, self.facts.found)
+        every.sort(key=lambda one: (one.noise != ALL_NOISE, bool(one.keys)))
+        with suppress(OutOfDraws):
+            for one in every[:_MOST]:
+                if best is not None:
+                    most = best.suffices * PRECISION  # one noise is preferred to all together
+                    if self._suffices(one, most, self.fine):
+                        best = self._bracket(one, most)
+                    continue
+                if self._suffices(one, LARGEST, self.trials.each) is False:
+                    reached.append(LARGEST)
+                    continue
+                tried = self._bracket(one, LARGEST)
+                reached.append(tried.refuted)
+                best = tried if tried.suffices < LARGEST else None
+        self.reached = min(reached, default=1.0)
         return best
 
     def _bracket(self, noise: Amplifier, high: float) -> _Factor:
@@ -198,25 +221,28 @@ class _Inquiry:
     def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
         """Return whether a multiple of a noise repairs the claim.
 
-        The result is False if the claim is refuted, and None if only the estimate exceeds it.
+        The result is False if the claim is refuted. It is None if only the estimate exceeds the
+        claim, or if the mechanism fails.
         """
         found = self.trials.audit(
             self.pair, noise.scaled(factor), draws=draws, sequential=factor == LARGEST
         )
         if found is None or found.refuted:
-            return found is None
+            return None if found is None else False
         point = self.task.claim.point
         return True if point is None or found.epsilon.value <= point[0] else None
 
-    def _untested(self) -> Iterator[Cause]:
-        """Yield the noise as a cause if the violation is too small to test repairs."""
+    def _untested(
+        self, evidence: str = "the violation is so small that repairs would need more draws"
+    ) -> Iterator[Cause]:
+        """Yield the noise as a cause without a factor."""
         keys = () if self.facts.found is None else self.facts.found.keys
         noises = [key for key in keys if TREATMENTS[key[0]].is_noise] or keys
         if noises:
             yield Cause(
                 "noise",
                 "the noise is too small",
-                "the violation is so small that repairs would need more draws",
+                evidence,
                 code_of(line for key in noises[:2] for line in amount_lines(key)),
             )
 
@@ -235,8 +261,8 @@ class _Inquiry:
         if not self.causes and self.facts.found is not None:
             yield Cause(
                 "support",
-                "an output is possible on one side only",
-                f"the claim is still refuted with {LARGEST:g} times the noise",
+                "no amount of noise seems to suffice",
+                f"the claim is still refuted with {self.reached:.2g} times each noise",
                 code_of(key[1][0] for key in self.facts.found.keys),
             )
 
@@ -247,7 +273,9 @@ class _Inquiry:
         return "the noise" if self.best is None else self.best.of.noise
 
     def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
-        return not self.trials.refutes(pair, mechanism, draws=self.fine, **arguments)
+        """Return whether no violation is found; False if the mechanism fails."""
+        found = self.trials.audit(pair, mechanism, draws=self.fine, **arguments)
+        return found is not None and not found.refuted
 
     def _holds_on(self, steps: Sequence[NeighborPair]) -> bool:
         return bool(steps) and all(self._holds(step) for step in _some(steps))
@@ -278,16 +306,21 @@ class _Inquiry:
 
     def _ask_about_outputs(self) -> None:
         parts = self._parts()
-        if len(parts) > 1 and all(self._holds(self.pair, part) for part in _some(parts)):
+        some = list(_some(parts))
+        if len(self.facts.shifts) == len(parts) > 1:  # the output that differs most comes first
+            some.insert(0, parts[int(np.argmax(self.facts.shifts))])
+        if len(parts) > 1 and all(self._holds(self.pair, part) for part in dict.fromkeys(some)):
             self._add(
                 "outputs",
                 f"{self._noise} covers each of {len(parts)} outputs alone, and not all together",
-                "no violation is found in one output alone",
+                "no violation is found in one output alone"
+                + f" ({len(set(some))} were tried)" * (len(set(some)) < len(parts)),
             )
         elif self.best is not None and not self._has("items", "relation"):
             found, keys = self.facts.found, self.best.of.keys
             calls = found.sites[found.keys.index(keys[0])].most if found and len(keys) == 1 else 1
-            if calls > max(1.0, self.best.refuted):
+            is_difference = calls == 2 and keys[0][0] in _ONE_SIDED  # of two positive noises
+            if calls > max(1.0, self.best.refuted) and not is_difference:
                 self._add(
                     "repeated",
                     f"{self._noise} is drawn {calls} times, perhaps each time at the whole budget",

@@ -48,7 +48,9 @@ from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
 from dpaudit.neighbors import Portfolio, family
-from dpaudit.results import AuditResult, Cause, SmallestPair
+from dpaudit.results import AuditResult, Cause, SmallestPair, short
+
+_REASON = 200
 
 
 class Frozen(Protocol):
@@ -155,7 +157,11 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     if certificate.refuted and task.shrinks and task.instrument is None:
         smallest = smallest_of(task, mechanism, certificate, certify=certificate_of)
         least = None if smallest is None else smallest.pair
-        causes = causes_of(task, mechanism, certificate, least, certify=certificate_of)
+        try:
+            causes = causes_of(task, mechanism, certificate, least, certify=certificate_of)
+        except Exception as error:  # a hint must not cost the user a certified refutation
+            reason = short(f"{type(error).__name__}: {error}", _REASON)
+            notes += (f"Likely causes could not be found, because of {reason}.",)
     task.watch.finish()
     result = conclude(
         task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes

@@ -7,6 +7,7 @@ have outputs without noise. A few calls suffice. Nothing is certified.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,6 +30,7 @@ from dpaudit.mutants import (
     Line,
     Recording,
     amount_lines,
+    amplifiers,
     branch,
     record,
     text_of,
@@ -41,11 +43,16 @@ from dpaudit.results import Cause, CodeLine
 Floats = NDArray[np.float64]
 Lines = tuple[CodeLine, ...]
 
+LARGEST = 64.0
+"""Largest factor of the noise. If it repairs nothing, the cause is not an amount of noise."""
+
 SEEN = 200
 """Draws per side whose values are examined."""
 
 _TRACED = 6  # Calls per side whose instructions are recorded, and draws of these calls.
 _LINES = 3
+_LOUD = 64  # Draws per side with more noise.
+_DIGITS = 1e-9  # A constant is not more precise than this share of the outputs.
 _PAIRS_OF_OUTPUTS = 200
 _ROUNDING = 1e-6
 
@@ -66,6 +73,8 @@ class Facts:
         Sites of the noise on both sides. None if no noise was recorded.
     returns : tuple of Line
         Lines at which the mechanism returned, once :meth:`causes` is called.
+    shifts : list of float
+        For each output, how far the sides are apart, once :meth:`causes` is called.
     """
 
     def __init__(self, trials: Trials, pair: NeighborPair) -> None:
@@ -73,6 +82,7 @@ class Facts:
         self.task, self.mechanism = trials.task, trials.mechanism
         self.found: Recording | None = None
         self.returns: tuple[Line, ...] = ()
+        self.shifts: list[float] = []
         self._by_side: list[Recording] = []
         if isinstance(self.mechanism, ExactMechanism):
             return
@@ -93,11 +103,14 @@ class Facts:
 
     def causes(self) -> Iterator[Cause]:
         """Yield the causes to which facts point."""
-        if isinstance(self.mechanism, ExactMechanism | AdditiveNoise):
+        is_exact = isinstance(self.mechanism, ExactMechanism | AdditiveNoise)
+        if is_exact or self.task.watch.is_spent():
             return
         try:
             traces = [self._trace(data) for data in (self.pair.left, self.pair.right)]
-        except Exception:  # the mechanism may fail on a few calls of one draw
+        except BaseException:  # the mechanism may fail on a few calls of one draw
+            if self.task.watch.interrupted:
+                raise
             return
         decision = code_of(branch(*traces))
         if decision:
@@ -113,7 +126,7 @@ class Facts:
         yield from self._values(lines)
 
     def _trace(self, data: Any) -> Any:
-        rngs = (generator(self.task.seed, self.task.name, "trace", at) for at in range(_TRACED))
+        rngs = (generator(self.task.seed, self.task.name, "trace", at) for at in range(_TRACED + 1))
         calls = [partial(self.mechanism, handed(data), 1, rng=rng) for rng in rngs]
         with self.task.watch.call(mechanism_name(self.mechanism)):
             return traced(self.mechanism, calls)
@@ -129,13 +142,18 @@ class Facts:
             one, other = left.get(key), right.get(key)
             if not TREATMENTS[key[0]].is_noise or one is None or other is None:
                 continue
-            if np.allclose(one, other, rtol=_ROUNDING, atol=0) and min(one) > 0:
+            is_zero = max(*one, *other) == 0
+            # Ranges that overlap may differ by chance.
+            if not is_zero and one[0] <= other[1] and other[0] <= one[1]:
                 continue
-            line = code_of([key[1][0]])[0]
+            amount = TREATMENTS[key[0]].amount
+            says = f"takes its {amount} from private data"
+            if is_zero:
+                says = "has scale 0 on these data"
             yield Cause(
                 "scale",
-                f"the noise of {line} takes its scale from private data",
-                f"its scale is {one[1]:.4g} on the left and {other[1]:.4g} on the right"
+                f"the noise of {code_of([key[1][0]])[0]} {says}",
+                f"its {amount} is {_range(one)} on the left and {_range(other)} on the right"
                 + self._raised(key, max(*one, *other)),
                 code_of(amount_lines(key)),
             )
@@ -148,7 +166,8 @@ class Facts:
             return ""
         words = f"a scale of at least {least:.4g}"
         made = ChangedNoise(self.drawing, self.found, [key], RAISED, words, factor=least)
-        if self.trials.refutes(self.pair, made):
+        found = self.trials.audit(self.pair, made)
+        if found is None or found.refuted:
             return ""
         return f"; with {words} on both sides, no violation is found"
 
@@ -162,7 +181,9 @@ class Facts:
             left, right = (self._noise_in(data) for data in (self.pair.left, self.pair.right))
             with np.errstate(all="ignore"):
                 ratios = (left / right).ravel()
-        except Exception:  # the mechanism may fail without its noise, or outputs may differ in kind
+        except BaseException:  # the mechanism may fail without its noise, or its outputs may differ
+            if self.task.watch.interrupted:
+                raise
             return
         ratios = ratios[np.isfinite(ratios) & (ratios != 0)]  # a side may have no noise
         # The noise of a clipped output has another size in some draws only.
@@ -197,7 +218,7 @@ class Facts:
 
     def _values(self, lines: Lines) -> Iterator[Cause]:
         """Yield causes to which the values of the outputs point."""
-        if self.trials.most < SEEN:
+        if self.trials.most < SEEN or self.task.watch.is_spent():
             return
         sampler = self.task.sampler(self.mechanism, "facts")
         sampler.certifies = False
@@ -216,14 +237,33 @@ class Facts:
         own = [at for at in encoder.own if at not in forms]
         known = [at for at in own if not np.isnan([left[:, at], right[:, at]]).any()]
         numbers = [at for at in known if encoder.columns[at].labels is None]
+        names = [encoder.columns[at].name for at in numbers]
+        self.shifts = [_shift(left[:, at], right[:, at]) for at in own]
+        fixed = known if np.array_equal(left, right) else self._fixed(encoder, known)
         with np.errstate(all="ignore"):  # outputs may be huge
             causes = [
                 *_missing(left, right, encoder, sorted(forms), own, lines),
-                *_exact(left, right, encoder, known, lines),
-                *_shared(left[:, numbers], right[:, numbers], lines),
+                *_exact(left, right, encoder, fixed, lines),
+                *_shared(left[:, numbers], right[:, numbers], names, lines),
                 *_beside(left, right, encoder, numbers, lines),
             ]
         yield from causes
+
+    def _fixed(self, encoder: Encoder, columns: Sequence[int]) -> list[int]:
+        """Return the columns that do not vary on one side, however large the noise is."""
+        louder = [one.scaled(LARGEST) for one in amplifiers(self.mechanism, self.found)[-1:]]
+        if not louder:
+            return list(columns)
+        sampler = self.task.sampler(louder[0], "loud facts")
+        sampler.certifies = False
+        try:
+            both = [
+                encoder(sampler.call(data, _LOUD, "loud", side=side))
+                for data, side in ((self.pair.left, "left"), (self.pair.right, "right"))
+            ]
+        except MechanismError:
+            return list(columns)
+        return [at for at in columns if any(len(np.unique(side[:, at])) == 1 for side in both)]
 
 
 def _missing(
@@ -279,19 +319,20 @@ def _exact(
                 return
 
 
-def _shared(left: Floats, right: Floats, lines: Lines) -> Iterator[Cause]:
+def _shared(left: Floats, right: Floats, names: Sequence[str], lines: Lines) -> Iterator[Cause]:
     """Yield the fact that one output is a linear function of another, not equal on both sides."""
     combinations = itertools.combinations(range(left.shape[1]), 2)
     for a, b in itertools.islice(combinations, _PAIRS_OF_OUTPUTS):
         one, other = _line(left[:, a], left[:, b]), _line(right[:, a], right[:, b])
         if one is None or other is None:
             continue
-        if not np.allclose(one, other, rtol=_ROUNDING, atol=1e-9):
+        size = max(np.abs(left[:, [a, b]]).max(), np.abs(right[:, [a, b]]).max())
+        if not np.allclose(one, other, rtol=_ROUNDING, atol=max(1e-9, _DIGITS * size)):
             slope = "" if abs(one[0] - 1) < _ROUNDING else f"{one[0]:.4g} times "
             yield Cause(
                 "shared",
                 "several outputs share one noise",
-                f"output {b} minus {slope}output {a} is {_rounded(one[1])} on the left and "
+                f"{names[b]} minus {slope}{names[a]} is {_rounded(one[1])} on the left and "
                 f"{_rounded(other[1])} on the right, in all draws",
                 lines,
             )
@@ -307,6 +348,18 @@ def _line(x: Floats, y: Floats) -> tuple[float, float] | None:
     constant = y[first] - slope * x[first]
     is_line = np.abs(y - slope * x - constant).max() <= _ROUNDING * np.ptp(y)
     return (float(slope), float(constant)) if is_line else None
+
+
+def _shift(left: Floats, right: Floats) -> float:
+    """Return the difference of the means in units of the spread; inf for other differences."""
+    spread = left.std() + right.std()
+    shift = abs(left.mean() - right.mean())
+    return float(shift / spread) if spread > 0 else math.inf * bool(shift)
+
+
+def _range(amount: tuple[float, float]) -> str:
+    low, high = (f"{value:.4g}" for value in amount)
+    return low if low == high else f"{low} to {high}"
 
 
 def _rounded(value: float) -> str:

@@ -44,13 +44,14 @@ class Trace:
 def traced(mechanism: Any, calls: Iterable[Callable[[], Any]]) -> Trace:
     """Make some calls, and return the instructions that the mechanism's own code executed.
 
-    Code of installed packages counts only if the mechanism belongs to the same package.
+    Code of installed packages counts only if the mechanism belongs to the same package. The first
+    call is not recorded, because Python 3.12 starts to report instructions only after it.
     """
     always: frozenset[tuple[CodeType, int]] | None = None
     package = _package(code) if (code := _code_of(mechanism)) is not None else "own"
     ever: set[tuple[CodeType, int]] = set()
     returns: dict[Line, None] = {}
-    for call in calls:
+    for at, call in enumerate(calls):
         seen: set[tuple[CodeType, int]] = set()
         last: list[Line] = []
 
@@ -68,11 +69,13 @@ def traced(mechanism: Any, calls: Iterable[Callable[[], Any]]) -> Trace:
             return local
 
         before = sys.gettrace()
-        sys.settrace(enter)
         try:
+            sys.settrace(enter)
             call()
         finally:
             sys.settrace(before)
+        if at == 0:
+            continue
         always = frozenset(seen) if always is None else always & seen
         ever |= seen
         if last:
@@ -117,8 +120,8 @@ def branch(left: Trace, right: Trace) -> tuple[Line, ...]:
                 is_decision = "JUMP" in step.opname and "IF_" in step.opname
                 if is_decision and (code, step.offset) in other.ever:
                     decision = step
-            lines = [_line_of(code, step.offset) for step in (decision,) if step is not None]
-            lines.append(_line_of(code, first))
+            offsets = [first] if decision is None else [decision.offset, first]
+            lines = [_line_of(code, offset) for offset in offsets]
             return tuple(dict.fromkeys(line for line in lines if line is not None))
     return ()
 
@@ -172,7 +175,7 @@ def _sources(function: Function, values: Iterable[ast.AST], lines: tuple[Line, .
     for _ in range(_DEPTH):
         further: list[str] = []
         for one in names:
-            assigned = [(at, value) for at, value in _assigned(function, one)]
+            assigned = list(_assigned(function, one))
             for at, value in assigned[-1:]:
                 found[file, name, at] = None
                 further += _names([value])
@@ -214,7 +217,8 @@ def _call_in(function: Function, line: Line, method: str) -> ast.Call | None:
 
 def _function_at(line: Line) -> Function | None:
     """Return the innermost function around a line."""
-    tree = _parsed(line[0])
+    linecache.checkcache(line[0])
+    tree = _parsed("".join(linecache.getlines(line[0])))
     around = [
         node for node in ast.walk(tree) if isinstance(node, Function) and _holds(node, line[2])
     ]
@@ -222,8 +226,8 @@ def _function_at(line: Line) -> Function | None:
 
 
 @functools.lru_cache(maxsize=32)
-def _parsed(file: str) -> ast.Module:
+def _parsed(text: str) -> ast.Module:
     try:
-        return ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])

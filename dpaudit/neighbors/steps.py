@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from dpaudit import _validate
 from dpaudit.claims import Relation
 from dpaudit.data import ArrayForm, Label
 from dpaudit.errors import PairError
@@ -20,7 +20,13 @@ def item_steps(pair: NeighborPair) -> list[NeighborPair]:
     In an array, all users have equally many items. So the items of a user who is absent on one side
     become 0 one by one, and then the user is removed. The list is empty if the sides differ in at
     most one item, or if the data have no items.
+
+    Raises
+    ------
+    TypeError
+        If `pair` is no :class:`NeighborPair`.
     """
+    _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
     if not pair.users:
         return []
     _, own = parts_of_users(pair, "cells")
@@ -54,14 +60,21 @@ def _zeroed(pair: NeighborPair, items: list[Label]) -> list[NeighborPair]:
     return _path(pair, steps) if len(items) > 1 else []
 
 
-def removal_steps(pair: NeighborPair) -> Iterator[list[NeighborPair]]:
-    """Yield two ways from the left to the right, each of two steps.
+def removal_steps(pair: NeighborPair) -> list[list[NeighborPair]]:
+    """Return two ways from the left to the right, each of two steps.
 
     On the first way, the user is absent in between. On the second way, all numbers of the user are
     0 in between, which keeps the number of users. A way is empty if its data are no neighbours.
+    There is no way unless one user is replaced.
+
+    Raises
+    ------
+    TypeError
+        If `pair` is no :class:`NeighborPair`.
     """
+    _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
     if len(pair.users) != 1 or pair.relation is not Relation.REPLACE_USER:
-        return
+        return []
     _, users = parts_of_users(pair, "users")
     labels = {label for label, _ in users if label is not None}
     cells = pair.form.cells(pair.left)
@@ -70,12 +83,12 @@ def removal_steps(pair: NeighborPair) -> Iterator[list[NeighborPair]]:
         for label, value in cells.items()
         if label[:1] in labels and _is_number(value)
     }
-    for between in pair.form.without(pair.left, labels), pair.form.filled(pair.left, zeros):
-        yield _path(pair, [pair.left, between, pair.right])
+    both = pair.form.without(pair.left, labels), pair.form.filled(pair.left, zeros)
+    return [_path(pair, [pair.left, between, pair.right]) for between in both]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) in (int, float)  # no flags, and no members of an enumeration
 
 
 def _path(pair: NeighborPair, sides: list[Any]) -> list[NeighborPair]:

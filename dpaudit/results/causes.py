@@ -22,7 +22,7 @@ CAUSES = {
     "delta": "The claim holds only with a delta",
     "noise": "There is too little noise",
     "repeated": "One line draws noise several times, perhaps each time with the whole budget",
-    "support": "An output is possible on one side only, with any amount of noise",
+    "support": "No amount of noise seems to suffice",
 }
 """Kinds of cause, with the most specific first."""
 

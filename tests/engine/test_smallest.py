@@ -87,14 +87,18 @@ class Counting:
 
 
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
-def test_the_reduction_makes_at_most_the_draws_of_the_audit(method: str) -> None:
+def test_reduction_and_causes_make_at_most_the_draws_of_the_audit_each(method: str) -> None:
     first, both = Counting(), Counting()
     result = audited(first, method=method, settings=Settings(shrink=False))
-    reduced = audited(both, method=method).smallest
+    whole = audited(both, method=method)
+    reduced = whole.smallest
     assert (reduced is None) == (method == "sequential")  # such an audit makes very few draws
     tried = 1 if reduced is None else reduced.tried
     trial_calls = 8 * PROBE_SIZE * (tried + 2)
-    assert both.draws - first.draws <= 2 * sum(result.draws.values()) + trial_calls
+    drawn = 2 * (sum(result.draws.values()) + sum(c.draws for c in whole.causes[:1]))
+    trial_calls *= 2  # the causes make about as many trials
+    assert both.draws - first.draws <= drawn + trial_calls
+    assert all(cause.draws <= sum(result.draws.values()) for cause in whole.causes)
     if reduced is not None:
         assert sum(reduced.draws.values()) <= sum(result.draws.values())
 
@@ -222,6 +226,7 @@ def test_all_kinds_of_data_mechanisms_and_claims_are_reduced(kind: str) -> None:
     assert needs or smallest.delta.lower > result.claimed_delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [mean_of_items, Outcomes(mean_of_items)])
 def test_workers_do_not_change_the_smallest_pair(mechanism: Any) -> None:
     one = audited(mechanism).smallest

@@ -91,4 +91,4 @@ def test_a_way_over_equal_data_has_one_step() -> None:
 
 def test_only_replaced_users_have_removal_steps() -> None:
     leaves = NeighborPair(np.zeros((2, 3)), np.zeros((1, 3)), relation=Relation.ADD_REMOVE_USER)
-    assert list(removal_steps(leaves)) == []
+    assert removal_steps(leaves) == []
