@@ -48,6 +48,7 @@ PRECISION = 1.2
 
 _FINER = 16  # Trials near a limit get the draws of the audit divided by this number.
 _NEAR = 1.5  # Ratio of two factors between which trials get twice as many draws.
+_SUSPICION = 0.1  # Failure probability of a trial that looks for the factor that suffices.
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
 _DELTA = 1e-5
@@ -103,8 +104,8 @@ class _Factor:
     @property
     def words(self) -> str:
         return (
-            f"on {self.on}, {self.suffices:.2g} times this noise is estimated to suffice, "
-            f"and {self.refuted:.2g} times does not"
+            f"on {self.on}, {self.refuted:.2g} times this noise is too little, and no violation is "
+            f"found with {self.suffices:.2g} times"
         )
 
     @property
@@ -221,16 +222,22 @@ class _Inquiry:
     def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
         """Return whether a multiple of a noise repairs the claim.
 
-        The result is False if the claim is refuted. It is None if only the estimate exceeds the
-        claim, or if the mechanism fails.
+        The result is False if the claim is refuted. It is None if the draws only raise a suspicion,
+        or if the mechanism fails.
         """
         found = self.trials.audit(
-            self.pair, noise.scaled(factor), draws=draws, sequential=factor == LARGEST
+            self.pair,
+            noise.scaled(factor),
+            draws=draws,
+            sequential=False,
+            failure_prob=_SUSPICION,
         )
-        if found is None or found.refuted:
-            return None if found is None else False
-        point = self.task.claim.point
-        return True if point is None or found.epsilon.value <= point[0] else None
+        if found is None:
+            return None
+        if not found.refuted:
+            return True
+        is_sure = not found.draws["certify"] or found.p_value <= self.trials.task.failure_prob
+        return False if is_sure else None
 
     def _untested(
         self, evidence: str = "the violation is so small that repairs would need more draws"

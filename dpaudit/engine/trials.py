@@ -102,6 +102,7 @@ class Trials:
         claim: Claim | None = None,
         draws: int | None = None,
         sequential: bool = True,
+        failure_prob: float | None = None,
     ) -> Certificate | None:
         """Return the certificate of one trial, or None if the mechanism fails on the pair.
 
@@ -117,6 +118,8 @@ class Trials:
             Draws per dataset; by default, those of :meth:`start`.
         sequential : bool, optional
             Whether the trial stops as soon as the claim is refuted.
+        failure_prob : float, optional
+            Failure probability of the trial; by default, `DOUBT` or that of the audit.
 
         Raises
         ------
@@ -135,6 +138,7 @@ class Trials:
             pairs=family(pair),
             space=None,
             draws=draws or self.task.draws,
+            failure_prob=failure_prob or self.task.failure_prob,
             sequential=sequential and not isinstance(mechanism, ExactMechanism | AdditiveNoise),
         )
         try:
