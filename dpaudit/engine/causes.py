@@ -182,24 +182,28 @@ class _Inquiry:
     # --- more noise ---
 
     def _factor(self) -> _Factor | None:
-        """Return the noise that needs the smallest factor to repair the claim, if any does."""
+        """Return the noise whose amount explains the violation, if any does.
+
+        One noise is preferred to all together, unless all together need a smaller factor.
+        """
         best: _Factor | None = None
-        reached = []
+        reached, able = [], []
         every = amplifiers(self.mechanism, self.facts.found)
         every.sort(key=lambda one: (one.noise != ALL_NOISE, bool(one.keys)))
         with suppress(OutOfDraws):
             for one in every[:_MOST]:
-                if best is not None:
-                    most = best.suffices * PRECISION  # one noise is preferred to all together
-                    if self._suffices(one, most, self.fine):
-                        best = self._bracket(one, most)
-                    continue
                 if self._suffices(one, LARGEST, self.trials.each) is False:
                     reached.append(LARGEST)
-                    continue
-                tried = self._bracket(one, LARGEST)
-                reached.append(tried.refuted)
-                best = tried if tried.suffices < LARGEST else None
+                else:
+                    able.append(one)
+        able.sort(key=lambda one: one.noise == ALL_NOISE)
+        with suppress(OutOfDraws):
+            for one in able:
+                most = LARGEST if best is None else best.suffices / PRECISION**2
+                if best is None or (most > 1 and self._suffices(one, most, self.fine)):
+                    tried = self._bracket(one, most)
+                    reached.append(tried.refuted)
+                    best = tried if tried.suffices < LARGEST else None
         self.reached = min(reached, default=1.0)
         return best
 
@@ -281,7 +285,7 @@ class _Inquiry:
 
     def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
         """Return whether no violation is found; False if the mechanism fails."""
-        found = self.trials.audit(pair, mechanism, draws=self.fine, **arguments)
+        found = self.trials.audit(pair, mechanism, draws=self.fine, sequential=False, **arguments)
         return found is not None and not found.refuted
 
     def _holds_on(self, steps: Sequence[NeighborPair]) -> bool:

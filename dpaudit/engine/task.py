@@ -152,6 +152,7 @@ class Task:
         one = self.space is None and len(self.pairs) == 1
         return (
             one
+            and not self.is_trial
             and self.claim.point is not None
             and RANKED_DRAWS[0] <= self.draws <= RANKED_DRAWS[1]
         )
@@ -184,6 +185,7 @@ class Task:
             finite=finite,
             workers=self.workers,
             kept=None if self.cache_dir is None else Kept.of(self.cache_dir, mechanism, role),
+            is_trial=self.is_trial,
         )
 
     def calls(self, draws: int) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
-from dpaudit.engine import audit
+from dpaudit.engine import Settings, audit
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.cases import Cases, Changed, is_domain
 from dpaudit.ledger.paper import Statement
@@ -409,6 +409,7 @@ class Attack:
             seed=ledger.seed,
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
             id=f"{ledger.row.id}#{ledger.next_number()}",
+            settings=Settings(shrink=False),  # a row keeps the pair that refuted the guarantee
             **options,
         )
         refuted = result.verdict is Verdict.REFUTED
