@@ -39,6 +39,7 @@ from .errors import MechanismError as MechanismError
 from .errors import MechanismTimeout as MechanismTimeout
 from .errors import PairError as PairError
 from .errors import RecipeError as RecipeError
+from .errors import ReproducerError as ReproducerError
 from .errors import SlowAuditWarning as SlowAuditWarning
 from .errors import StoreError as StoreError
 from .errors import WorkersLost as WorkersLost

@@ -8,6 +8,7 @@
     ``ArgumentError``    an argument is out of range (also a ``ValueError``).
         ``PairError``    two datasets are not neighbours.
     ``StoreError``       a result cannot be read or written.
+    ``ReproducerError``  a refutation cannot be written as a program.
 
 An argument of a wrong type is a plain ``TypeError``.
 """
@@ -66,6 +67,10 @@ class PairError(ArgumentError):
 
 class StoreError(DpauditError):
     """A stored result cannot be read, trusted or written."""
+
+
+class ReproducerError(DpauditError):
+    """A refutation cannot be written as a program without dpaudit."""
 
 
 def place(error: BaseException) -> str:

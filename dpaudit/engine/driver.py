@@ -43,12 +43,13 @@ from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
 from dpaudit.engine.mutation import MutantRuns, mutants_of, run_mutants
+from dpaudit.engine.reproducer import reproducer_of
 from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
 from dpaudit.neighbors import Portfolio, family
-from dpaudit.results import AuditResult, Cause, SmallestPair, short
+from dpaudit.results import AuditResult, Cause, Reproducer, SmallestPair, short
 
 _REASON = 200
 
@@ -154,9 +155,11 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()
     smallest: SmallestPair | None = None
     causes: tuple[Cause, ...] = ()
+    again: Reproducer | None = None
     if certificate.refuted and task.shrinks and task.instrument is None:
-        smallest = smallest_of(task, mechanism, certificate, certify=certificate_of)
-        least = None if smallest is None else smallest.pair
+        found = smallest_of(task, mechanism, certificate, certify=certificate_of)
+        smallest, least = (None, None) if found is None else (found[0], found[0].pair)
+        again = reproducer_of(task, mechanism, certificate if found is None else found[1])
         try:
             causes = causes_of(task, mechanism, certificate, least, certify=certificate_of)
         except Exception as error:  # a hint must not cost the user a certified refutation
@@ -166,7 +169,7 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     result = conclude(
         task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes
     )
-    return replace(result, smallest=smallest, causes=causes)
+    return replace(result, smallest=smallest, causes=causes, again=again)
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ CERTIFIED = 16
 
 def smallest_of(
     task: Task, mechanism: Any, found: Certificate, *, certify: Certify
-) -> SmallestPair | None:
+) -> tuple[SmallestPair, Certificate] | None:
     """Return the smallest pair on which a claim is refuted, with its certificate.
 
     Parameters
@@ -47,7 +47,7 @@ def smallest_of(
 
     Returns
     -------
-    SmallestPair or None
+    tuple of SmallestPair and Certificate, or None
         None if no smaller pair was found, for example with few draws, or if the claim is not
         refuted on fresh draws.
     """
@@ -84,7 +84,7 @@ def smallest_of(
             return None
     if not certified.refuted:
         return None
-    return SmallestPair(
+    smallest = SmallestPair(
         pair_words=pair.describe(),
         epsilon=certified.epsilon,
         delta=certified.delta,
@@ -98,3 +98,4 @@ def smallest_of(
         pair=pair,
         event=certified.event,
     )
+    return smallest, certified

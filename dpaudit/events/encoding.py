@@ -30,12 +30,14 @@ Floats = NDArray[np.float64]
 class Coordinate(NamedTuple):
     """One number or text of each output, with a name.
 
-    If `derived`, this coordinate repeats other coordinates.
+    If `derived`, this coordinate repeats other coordinates. `code` is numpy source that reads the
+    values from outputs `x`; empty if the source would be long.
     """
 
     name: str
     values: NDArray[Any]
     derived: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,23 +97,29 @@ class Form:
         shapes = _shapes(outputs)
         cells = np.array([int(np.prod(shape, dtype=int)) for shape in shapes], dtype=np.float64)
         if self.lengths:
-            yield Coordinate("length", np.broadcast_to(cells, len(outputs)), derived=True)
+            code = "np.array([np.size(row) for row in x])"
+            yield Coordinate("length", np.broadcast_to(cells, len(outputs)), True, code)
         if self.shapes:
             names = np.array([words_of_shape(shape) for shape in shapes])
             yield Coordinate("shape", np.broadcast_to(names, len(outputs)), derived=True)
         for j, values in enumerate(_padded(outputs, self.width).T):
-            yield Coordinate(f"coordinate {j}", values)
+            code = f"np.array([row[{j}] if len(row) > {j} else np.nan for row in x])"
+            is_row = not self.shapes and values.dtype.kind == "f"
+            yield Coordinate(f"coordinate {j}", values, code=code * is_row)
 
 
 def _plain(outputs: NDArray[Any]) -> Iterator[Coordinate]:
     for part in outputs.dtype.names or (None,):
         values = outputs if part is None else outputs[part]
+        code = "x" if part is None else f"x[{part!r}]"
         if values.ndim == 1:
-            yield Coordinate(part or "output", values)
+            yield Coordinate(part or "output", values, code=code)
             continue
         for index in np.ndindex(values.shape[1:]):
             place = str(index[0]) if len(index) == 1 else f"({', '.join(map(str, index))})"
-            yield Coordinate(f"{part or 'coordinate'} {place}", values[(slice(None), *index)])
+            code_of_cell = f"{code}[:, {', '.join(map(str, index))}]"
+            cell = values[(slice(None), *index)]
+            yield Coordinate(f"{part or 'coordinate'} {place}", cell, code=code_of_cell)
 
 
 def _shapes(outputs: NDArray[Any]) -> list[tuple[int, ...]]:
@@ -388,6 +396,8 @@ class Column:
         For features of texts, a function ``Texts -> [size]``.
     derived : bool
         Whether the column repeats information of another column, like the suffix of a text.
+    code : str
+        Source of a numpy expression that computes the column from outputs `x`; empty if unknown.
     """
 
     name: str
@@ -396,6 +406,7 @@ class Column:
         default=None, repr=False, compare=False, kw_only=True
     )
     derived: bool = field(default=False, kw_only=True)
+    code: str = field(default="", compare=False, kw_only=True)
 
     def words(self, value: float) -> str:
         """Return a value of this column as text."""
@@ -462,12 +473,12 @@ class Encoder:
         groups = []
         by_side = [list(form.coordinates(side)) for side in sides or ()]
         for at, seen in enumerate(zip(*map(form.coordinates, outputs), strict=True)):
-            name, derived = seen[0].name, seen[0].derived
+            name, derived, code = seen[0].name, seen[0].derived, seen[0].code
             before = len(columns)
             if seen[0].values.dtype.kind in "US":
                 texts = Texts.of(np.concatenate([c.values for c in seen]))
                 labels, read = whole(texts)
-                columns.append(Column(name, labels, view=read, derived=derived))
+                columns.append(Column(name, labels, view=read, derived=derived, code=code))
                 if by_side and not derived:
                     apart = (Texts.of(side[at].values) for side in by_side)
                     columns += [
@@ -475,7 +486,7 @@ class Encoder:
                         for words, named, read in views(name, texts, *apart)
                     ]
             else:
-                columns.append(Column(name, derived=derived))
+                columns.append(Column(name, derived=derived, code=code))
             groups.append(len(columns) - before)
         return cls(tuple(columns), tuple(groups), form)
 
@@ -483,6 +494,12 @@ class Encoder:
     def own(self) -> NDArray[np.intp]:
         """Indices of the columns that are not derived from other columns."""
         return np.flatnonzero([not column.derived for column in self.columns])
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the encoded outputs are the outputs themselves, which are vectors of numbers."""
+        codes = [column.code for column in self.columns if column.labels is None]
+        return codes == [f"x[:, {j}]" for j in range(len(self.columns))]
 
     @property
     def form_columns(self) -> range:

@@ -194,14 +194,14 @@ class YesNo(Column):
 
 
 def relations(
-    names: list[str], columns: NDArray[np.intp], left: Floats, right: Floats
+    every: Sequence[Column], columns: NDArray[np.intp], left: Floats, right: Floats
 ) -> Iterator[tuple[Column, Read, bool]]:
     """Yield relations between the coordinates of a vector that differ between the sides.
 
     Parameters
     ----------
-    names : list of str
-        Names of all columns.
+    every : sequence of Column
+        All columns.
     columns : ndarray of int
         Indices of the columns that hold numbers, at least two.
     left, right : ndarray, shape (n, k)
@@ -229,16 +229,23 @@ def relations(
             yield Column(name), of, True
     examined = columns[:MAX_PAIRED]
     for i, j in _equal_pairs(left[:_PAIRED_DRAWS, examined], right[:_PAIRED_DRAWS, examined]):
-        pair = f"{names[examined[i]]} equals {names[examined[j]]}"
-        yield YesNo(pair), _equality(int(examined[i]), int(examined[j])), False
+        a, b = int(examined[i]), int(examined[j])
+        words = f"{every[a].name} equals {every[b].name}"
+        yield YesNo(words, code=_joint(every[a], "==", every[b])), _equality(a, b), False
     for i, j in _related_pairs(left[:, examined], right[:, examined]):
         a, b = int(examined[i]), int(examined[j])
-        yield Column(f"{names[a]} - {names[b]}"), _combination(a, b, -1.0), True
-        yield Column(f"{names[a]} + {names[b]}"), _combination(a, b, 1.0), True
+        for sign, words in ((-1.0, "-"), (1.0, "+")):
+            name = f"{every[a].name} {words} {every[b].name}"
+            code = _joint(every[a], words, every[b])
+            yield Column(name, code=code), _combination(a, b, sign), True
 
 
 def _on(columns: NDArray[np.intp], read: Read) -> Read:
     return lambda x: read(np.take(x, columns, axis=1))
+
+
+def _joint(one: Column, operator: str, other: Column) -> str:
+    return f"{one.code} {operator} {other.code}" if one.code and other.code else ""
 
 
 def _repeats(x: Floats) -> Floats:
@@ -622,9 +629,12 @@ def _many(
         binary = numeric & (np.isnan(both) | (both == 0) | (both == 1)).all(axis=0)
     values = numeric & ~binary
     if binary.sum() >= 2:
-        features += _stream_features(np.flatnonzero(binary))
+        features += _stream_features(
+            np.flatnonzero(binary), encoder.is_matrix and bool(binary.all())
+        )
     if values.sum() >= 2:
-        features += _vector_features(np.flatnonzero(values))
+        is_matrix = encoder.is_matrix and bool(values.all()) and not missing.any()
+        features += _vector_features(np.flatnonzero(values), is_matrix)
         if missing[values].any():
             features += _answer_features(np.flatnonzero(values))
     direction = difference_of_means(left, right, numeric)
@@ -633,15 +643,18 @@ def _many(
         features.append(Feature(Column(name), direction, learnt=True))
     if missing.any():
         features.append(
-            _summary("number of missing answers", lambda x: np.isnan(x).sum(axis=1).astype(float))
+            _summary(
+                "number of missing answers",
+                lambda x: np.isnan(x).sum(axis=1).astype(float),
+                "np.isnan(x).sum(axis=1)" * encoder.is_matrix,
+            )
         )
     if values.sum() >= 2:
         columns = np.flatnonzero(values)
         for column, read in spreads(columns, left, right):
             features.append(Feature(column, read, learnt=True))
-        names = [c.name for c in encoder.columns]
         examined = (x[:SCREENED] for x in (left, right))
-        for column, read, ordered in relations(names, columns, *examined):
+        for column, read, ordered in relations(encoder.columns, columns, *examined):
             features.append(Feature(column, read, ordered=ordered, learnt=True))
         total = _of(columns, lambda x: x.sum(axis=1))
         for column, read in periodic("sum of coordinates", total(left), total(right)):
@@ -664,8 +677,8 @@ def _text_features(encoder: Encoder) -> list[Feature]:
     ]
 
 
-def _summary(name: str, read: Callable[[Floats], Floats]) -> Feature:
-    return Feature(Column(name), read)
+def _summary(name: str, read: Callable[[Floats], Floats], code: str = "") -> Feature:
+    return Feature(Column(name, code=code), read)
 
 
 def _coordinate(j: int) -> Callable[[Floats], Floats]:
@@ -714,7 +727,8 @@ class _Sorted:
         return rows
 
 
-def _vector_features(columns: NDArray[np.intp]) -> list[Feature]:
+def _vector_features(columns: NDArray[np.intp], is_matrix: bool) -> list[Feature]:
+    """Return the features of vectors, with code if the columns are the outputs themselves."""
     in_order = _Sorted(columns)
 
     def of(reduce: Callable[[Floats], Floats], empty: float = 0.0) -> Callable[[Floats], Floats]:
@@ -724,20 +738,31 @@ def _vector_features(columns: NDArray[np.intp]) -> list[Feature]:
         return lambda x: np.ascontiguousarray(in_order(x)[:, rank])
 
     k = len(columns)
-    features = [
-        _summary("mean of coordinates", of(lambda x: x.mean(axis=1))),
-        _summary("L1 norm", of(lambda x: np.abs(x).sum(axis=1))),
-        _summary("L2 norm", of(lambda x: np.sqrt((x * x).sum(axis=1)))),
-        _summary("largest absolute coordinate", of(lambda x: np.abs(x).max(axis=1))),
-        _summary(
-            "position of the largest coordinate", of(lambda x: x.argmax(axis=1) * 1.0, -1e300)
+    readers = [
+        ("mean of coordinates", of(lambda x: x.mean(axis=1)), "x.mean(axis=1)"),
+        ("L1 norm", of(lambda x: np.abs(x).sum(axis=1)), "np.abs(x).sum(axis=1)"),
+        ("L2 norm", of(lambda x: np.sqrt((x * x).sum(axis=1))), "np.sqrt((x * x).sum(axis=1))"),
+        (
+            "largest absolute coordinate",
+            of(lambda x: np.abs(x).max(axis=1)),
+            "np.abs(x).max(axis=1)",
+        ),
+        (
+            "position of the largest coordinate",
+            of(lambda x: x.argmax(axis=1) * 1.0, -1e300),
+            "x.argmax(axis=1)",
         ),
     ]
     ranks = range(k) if k <= 10 else sorted({0, 1, k // 4, k // 2, 3 * k // 4, k - 2, k - 1})
-    features += [
-        _summary(f"order statistic {rank + 1} of {k}", order_statistic(rank)) for rank in ranks
+    readers += [
+        (
+            f"order statistic {rank + 1} of {k}",
+            order_statistic(rank),
+            f"np.sort(x, axis=1)[:, {rank}]",
+        )
+        for rank in ranks
     ]
-    return features
+    return [_summary(name, read, code * is_matrix) for name, read, code in readers]
 
 
 def _first(hit: NDArray[np.bool_]) -> Floats:
@@ -749,7 +774,8 @@ def _last(hit: NDArray[np.bool_]) -> Floats:
     return np.asarray(hit.shape[1] - 1 - _first(hit[:, ::-1]))
 
 
-def _stream_features(columns: NDArray[np.intp]) -> list[Feature]:
+def _stream_features(columns: NDArray[np.intp], is_matrix: bool) -> list[Feature]:
+    """Return the features of streams of yes and no, the first with code if `is_matrix`."""
     readers: dict[str, Callable[[Floats], Floats]] = {
         "number of yes": lambda x: (x == 1).sum(axis=1) * 1.0,
         "position of the first yes": lambda x: _first(x == 1),
@@ -757,11 +783,12 @@ def _stream_features(columns: NDArray[np.intp]) -> list[Feature]:
         "position of the first no": lambda x: _first(x == 0),
         "position of the last no": lambda x: _last(x == 0),
     }
+    code = {"number of yes": "(x == 1).sum(axis=1)"} if is_matrix else {}
 
     def of(read: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
         return lambda x: read(x[:, columns])
 
-    return [_summary(name, of(read)) for name, read in readers.items()]
+    return [_summary(name, of(read), code.get(name, "")) for name, read in readers.items()]
 
 
 def _answer_features(columns: NDArray[np.intp]) -> list[Feature]:

@@ -117,9 +117,14 @@ class FeatureScore:
         values = self.feature(encoded)
         return np.where(np.isnan(values), -np.inf, -values if self.falling else values)
 
+    @staticmethod
+    def separates_answers(threshold: float) -> bool:
+        """Return whether a threshold separates "no answer" from all values."""
+        return bool(threshold < _NO_ANSWER)
+
     def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         """Describe the event."""
-        if self.gaps and threshold < _NO_ANSWER:
+        if self.gaps and self.separates_answers(threshold):
             return f"{self.name} {'has an answer' if above else 'has no answer'}"
         or_none = "" if above else " or no answer" * self.gaps
         # Beyond 1e15, doubles have no halves, and some sums of huge outputs are infinite.
@@ -215,7 +220,7 @@ class TableScore:
             others = ["a value not seen before"] * bool(inside[-2])
         else:
             kind, most, others = "intervals", _INTERVALS, []
-            chosen = [self._interval(*run, exact) for run in _runs(inside[:-1])]
+            chosen = [self._interval(*run, exact) for run in runs_of(inside[:-1])]
         name = self.feature.name
         if exact and len(chosen) > _PARTS:
             chosen = [*chosen[:_PARTS], f"... {len(chosen) - _PARTS} more"]
@@ -481,7 +486,7 @@ def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
     return np.asarray(np.log((a + 0.5) / (n_left + 0.5)) - np.log((b + 0.5) / (n_right + 0.5)))
 
 
-def _runs(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def runs_of(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Return runs of True, each as (index of the edge below, index of the edge above)."""
     padded = np.concatenate([[False], inside, [False]])
     change = np.flatnonzero(padded[1:] != padded[:-1])

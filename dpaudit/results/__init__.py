@@ -24,6 +24,7 @@ from dpaudit.results.mutants import (
     undetected_halvings,
     undetected_words,
 )
+from dpaudit.results.reproducer import Reproducer
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
 from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import STATUSES, Expectation, Status, Verdict, worst
@@ -49,6 +50,7 @@ __all__ = [
     "NoiseMargin",
     "Origin",
     "Profile",
+    "Reproducer",
     "SequentialPath",
     "SmallestPair",
     "Status",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit._json import LATER, Count, Probability, Seconds, decode, encode
+from dpaudit.errors import ReproducerError
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.causes import Cause
 from dpaudit.results.datasets import who_differs
@@ -32,6 +33,7 @@ from dpaudit.results.mutants import (
     score_words,
     undetected_words,
 )
+from dpaudit.results.reproducer import Reproducer, issue_of
 from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
 from dpaudit.results.words import at_least, at_most, beyond, number
@@ -162,6 +164,8 @@ class AuditResult:
     causes : tuple of Cause
         If the claim is refuted: the causes that agree with exploratory draws, with the most
         specific first. No cause is certain.
+    again : Reproducer or None
+        If the claim is refuted: the program of :meth:`reproducer`.
     pair : NeighborPair or None
         The two datasets. The pair is stored in a separate file, and is None if that file is
         missing.
@@ -194,6 +198,7 @@ class AuditResult:
     not_covered: tuple[str, ...] = field(default=(), metadata=LATER)
     smallest: SmallestPair | None = field(default=None, metadata=LATER)
     causes: tuple[Cause, ...] = field(default=(), metadata=LATER)
+    again: Reproducer | None = field(default=None, metadata=LATER, repr=False)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
 
@@ -430,6 +435,39 @@ class AuditResult:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def reproducer(self, *, markdown: bool = False) -> str:
+        """Return a program that shows the refutation again without dpaudit.
+
+        The program needs only numpy and the mechanism. It contains the smallest pair and the event
+        as a function, makes new draws, and prints the counts and an epsilon that holds except with
+        the failure probability of the audit.
+
+        Parameters
+        ----------
+        markdown : bool, optional
+            Whether to return the text of an issue instead: the claim, the smallest pair, the
+            counts, the likely causes, the program and the versions. This text is also available if
+            the program cannot be written.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ReproducerError
+            If the claim is not refuted, or the mechanism, the datasets or the event cannot be
+            written into a program. The message says why.
+        """
+        if self.verdict is not Verdict.REFUTED:
+            raise ReproducerError(f"{self.id} is not refuted, so there is nothing to reproduce")
+        again = self.again or Reproducer("", "the audit did not store it (Settings(shrink=False))")
+        if markdown:
+            return issue_of(self, again.program)
+        if not again.program:
+            raise ReproducerError(f"{self.id} cannot be written as a program: {again.refusal}")
+        return again.program
 
     def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
         """Plot the certified bound on the trade-off curve, the claimed curve and perfect privacy.

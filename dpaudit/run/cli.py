@@ -358,5 +358,21 @@ def replay(result: Path, trust: bool, test: Path | None) -> int:
     return OK
 
 
+@cli.command()
+@click.argument("result", type=PathArgument())
+@click.option("--markdown", is_flag=True, help="Write the text of an issue instead.")
+@click.option("--out", type=PathArgument(dir_okay=False), help="New file; by default, print.")
+def reproduce(result: Path, markdown: bool, out: Path | None) -> int:
+    """Write the refutation stored in RESULT as a program that needs no dpaudit.
+
+    Read the program before you run it: it is as trustworthy as the file RESULT.
+    """
+    from dpaudit.run.export import export_reproducer
+
+    text = export_reproducer(result, out, markdown=markdown)
+    click.echo(text if out is None else f"{'issue' if markdown else 'program'}: {out}")
+    return OK
+
+
 for entry in metadata.entry_points(group="dpaudit.commands"):
     cli.add_command(entry.load())

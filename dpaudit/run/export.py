@@ -115,8 +115,7 @@ def export_test(stored: Path, file: Path) -> None:
         raise click.UsageError(
             f"{result.id} must be REFUTED to make a failing test, got {result.verdict.words}"
         )
-    if file.exists():
-        raise click.UsageError(f"--export-test must be a new file, got {file}, which exists")
+    _checked_new(file, "--export-test")
     here = Path.cwd().resolve()
     if not file.resolve().is_relative_to(here):
         raise click.UsageError(
@@ -222,3 +221,30 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
         + "".join(f"    {word},\n" for word in words)
         + f"    relation={relation},\n    recipe={pair.recipe!r},\n)"
     )
+
+
+def export_reproducer(stored: Path, file: Path | None, *, markdown: bool) -> str:
+    """Return the program or the issue of a refuted audit, and write it to a new file if given.
+
+    Parameters
+    ----------
+    stored : Path
+        The stored result.
+    file : Path or None
+        Path of the new file.
+    markdown : bool
+        Whether to return the text of an issue.
+    """
+    record, _ = load_record(stored)
+    if not isinstance(record, AuditResult):
+        raise click.UsageError(f"{stored} must hold the result of an audit")
+    text = record.reproducer(markdown=markdown)
+    if file is not None:
+        _checked_new(file, "--out")
+        write_atomic(file, text)
+    return text
+
+
+def _checked_new(file: Path, option: str) -> None:
+    if file.exists():
+        raise click.UsageError(f"{option} must be a new file, got {file}, which exists")

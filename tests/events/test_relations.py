@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpaudit.events.encoding import Column
 from dpaudit.events.features import YesNo, relations
 
 Floats = NDArray[np.float64]
@@ -24,10 +25,10 @@ ROWS = [
 
 
 def _found(left: Floats, right: Floats, columns: list[int] | None = None) -> dict[str, list[float]]:
-    names = [f"x{j}" for j in range(K)]
+    every = [Column(f"x{j}") for j in range(K)]
     chosen = np.arange(K) if columns is None else np.array(columns)
     rows = np.array(ROWS)
-    return {c.name: read(rows).tolist() for c, read, _ in relations(names, chosen, left, right)}
+    return {c.name: read(rows).tolist() for c, read, _ in relations(every, chosen, left, right)}
 
 
 def _noise(seed: int) -> Floats:

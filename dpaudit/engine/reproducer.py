@@ -1,0 +1,465 @@
+"""A refutation as a program that needs only numpy and the mechanism."""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import math
+import re
+import textwrap
+import tokenize
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.certificate import Certificate, Tally
+from dpaudit.engine.concluding import versions
+from dpaudit.engine.task import Task
+from dpaudit.events import Event, event_code
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    OneDraw,
+    Outcomes,
+    Scored,
+    mechanism_name,
+)
+from dpaudit.mutants.program import NotAlone, Program
+from dpaudit.results import Reproducer, short
+from dpaudit.stats import Counts, lower_proportion
+
+MOST_LINES = 60
+"""Largest number of lines of the program."""
+
+_WIDTH = 96
+_CELLS = 60  # Numbers of a dataset that are written one by one.
+_ROWS = 8  # Rows that may differ from the others in a larger dataset.
+_DOUBT = 1e-4  # Failure probability of the rates from which the number of draws is chosen.
+_MARGIN = 1.05  # The expected bound must exceed the claim by this factor.
+_REASON = 200  # Characters of an unexpected error that are kept.
+_FEWEST, _MOST_FACTOR = 250, 64
+
+_TEMPLATE = '''"""{title}
+
+{meaning}
+{certificate}
+Made by dpaudit {version}. The draws below are new, and need no dpaudit.
+"""
+{imports}
+
+{definitions}{datasets}
+DRAWS = {draws}
+FAILURE_PROB = {failure_prob!r}
+
+
+def event(x):
+    """{event}"""
+    return {code}
+
+
+def hits(data, seed):
+    """Return the number of outputs in the event."""
+    rng = np.random.default_rng(seed)
+    outputs = {call}
+    x = {outputs}
+    return int(np.sum(event(x)))
+
+
+def lower_bound(hits):
+    """Return the Clopper-Pearson bound, which fails with probability FAILURE_PROB / 2."""
+    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, DRAWS + 1))))
+    k = np.arange(hits, DRAWS + 1)
+    low, high = 0.0, hits / DRAWS
+    for _ in range(60 if hits else 0):
+        p = (low + high) / 2
+        terms = k * math.log(p) + (DRAWS - k) * math.log1p(-p) - logs[k] - logs[DRAWS - k]
+        too_small = np.exp(logs[DRAWS] + terms).sum() < FAILURE_PROB / 2
+        low, high = (p, high) if too_small else (low, p)
+    return low
+
+
+if __name__ == "__main__":
+    likely, rare = hits({likely}, 1), hits({rare}, 2)
+    low, high = lower_bound(likely), 1 - lower_bound(DRAWS - rare)
+    epsilon = math.log(max(low{minus} , high) / high)
+    print(f"event in {{likely}} of {{DRAWS}} outputs on {likely}, in {{rare}} on {rare}")
+    print(f"its probability is at least {{low:.4g}} and at most {{high:.4g}}")
+    print(f"epsilon at least {{epsilon:.3f}} except with probability {{FAILURE_PROB:g}}")
+    print("claimed: {point}; certified by the audit: {certified}")
+'''
+
+
+def reproducer_of(task: Task, mechanism: Any, found: Certificate) -> Reproducer:
+    """Return the program that shows a refutation, or the reason why there is none.
+
+    Parameters
+    ----------
+    task : Task
+        The task of the audit.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        The mechanism.
+    found : Certificate
+        A certificate that refutes the claim, on the pair that the program contains.
+    """
+    try:
+        return Reproducer(_program(task, mechanism, found))
+    except NotAlone as reason:
+        return Reproducer("", str(reason))
+    except Exception as error:  # a program must not cost the user a certified refutation
+        return Reproducer("", f"{type(error).__name__}: {short(str(error), _REASON)}")
+
+
+def _program(task: Task, mechanism: Any, found: Certificate) -> str:
+    if isinstance(mechanism, AdditiveNoise | ExactMechanism):
+        raise NotAlone("the audit computed the probabilities, and drew no outputs")
+    event, code, counts = _chosen(found)
+    epsilon, delta = _point(task, found, counts, event.likelier)
+    draws = _draws(counts, event.likelier, epsilon, delta, task.failure_prob)
+    program = Program(("dpaudit",), imports_modules=True)
+    program.module("math")
+    program.module("numpy", "np")
+    setup, call = _call(program, mechanism)
+    used = [name for name in _fields(event) if repr(name) in code]
+    outputs = _outputs(event, used, mechanism, found)
+    datasets = _datasets(program, found.pair.left, found.pair.right)
+    definitions = "\n\n\n".join(program.definitions)
+    likely, rare = ("LEFT", "RIGHT") if event.likelier == "left" else ("RIGHT", "LEFT")
+    point = f"epsilon = {epsilon:g}" + f", delta = {delta:g}" * (delta > 0)
+    lower = f"epsilon >= {math.floor(found.epsilon.lower * 1000) / 1000:g}"
+    if task.claim.point is None:
+        lower += f" at delta = {found.point[1]:.3g}"
+    text = _TEMPLATE.format(
+        title=_filled(f"{mechanism_name(mechanism)} does not satisfy {task.claim}."),
+        meaning=_filled(
+            "LEFT and RIGHT differ in one user. The claim says that the event below is at most "
+            f"e^{epsilon:g} times as likely on {likely} as on {rare}"
+            + (f", plus {delta:g}." if delta > 0 else ".")
+        ),
+        certificate=_filled(
+            f"An audit of seed {task.seed} certified {lower} on these datasets, except "
+            f"with probability {found.epsilon.failure_prob:g}: {found.witness.sentence()}."
+        ),
+        version=versions()["dpaudit"],
+        imports="\n".join(_imports(program)),
+        definitions=definitions + "\n\n\n" * bool(definitions),
+        datasets=datasets,
+        draws=draws,
+        failure_prob=task.failure_prob,
+        event=_filled(f"Return whether {event.description}.", "    ").strip(),
+        code=_wrapped(code, "    return "),
+        call=_wrapped(call, "    outputs = "),
+        outputs=_wrapped(outputs, "    x = "),
+        likely=likely,
+        rare=rare,
+        minus=f" - {delta!r}" if delta > 0 else "",
+        point=point,
+        certified=lower,
+    ).replace(" , high)", ", high)")
+    for line in reversed(setup):
+        text = text.replace("    rng = np.random", f"    {line}\n    rng = np.random", 1)
+    lines = text.count("\n")
+    if lines > MOST_LINES:
+        raise NotAlone(
+            f"the program would have {lines} lines, of which {definitions.count(chr(10)) + 1} are "
+            f"the source of the mechanism and {datasets.count(chr(10)) + 1} are datasets, and at "
+            f"most {MOST_LINES} are allowed"
+        )
+    return text
+
+
+def _chosen(found: Certificate) -> tuple[Event, str, Counts]:
+    """Return the event with the strongest evidence that has code, with its counts."""
+    tally, witness = found.tally, found.witness
+    if witness.counts is None or found.event is None:
+        raise NotAlone("the witness is no event whose outputs were counted")
+    chosen = tally.chosen if isinstance(tally, Tally) else found.event
+    events: list[tuple[Event, Counts]] = []
+    if isinstance(chosen, Event):
+        events = [(chosen, witness.counts)]
+    elif witness.right is not None:
+        events = [(chosen.left, witness.counts), (chosen.right, witness.right)]
+    delta = found.point[1]
+    events.sort(key=lambda each: -_rates(each[1], each[0].likelier, delta, 0.05)[2])
+    for event, counts in events:
+        if code := event_code(event):
+            return event, code, counts
+    raise NotAlone(f"the event is learnt or long ({witness.event})")
+
+
+def _point(task: Task, found: Certificate, counts: Counts, likelier: str) -> tuple[float, float]:
+    """Return the epsilon and delta of the claim that the event exceeds most."""
+    if task.claim.point is not None:
+        return task.claim.point
+    points = [found.point, *zip(task.grid.tolist(), task.claimed.tolist(), strict=True)]
+    best = max(points, key=lambda at: _rates(counts, likelier, at[1], _DOUBT)[2] - at[0])
+    return _rounded_up(best[0]), _rounded_up(best[1])  # the claim implies larger numbers
+
+
+def _rounded_up(value: float) -> float:
+    """Return a number with four digits that is at least as large."""
+    near = float(f"{value:.4g}")
+    return near if near >= value else float(f"{value * (1 + 5e-4):.4g}")
+
+
+def _rates(
+    counts: Counts, likelier: str, delta: float, failure_prob: float
+) -> tuple[float, float, float]:
+    """Return a lower bound, an upper bound, and the epsilon that both need."""
+    c = counts if likelier == "left" else counts.swapped()
+    low = lower_proportion(c.hits_left, c.draws_left, failure_prob)
+    high = 1 - lower_proportion(c.draws_right - c.hits_right, c.draws_right, failure_prob)
+    return low, high, math.log(max(low - delta, 1e-300) / high)
+
+
+def _draws(counts: Counts, likelier: str, epsilon: float, delta: float, failure_prob: float) -> int:
+    """Return how many draws should certify more than the claim again."""
+    low, high, _ = _rates(counts, likelier, delta, _DOUBT)
+    draws, most = _FEWEST, max(_MOST_FACTOR * counts.draws_left, 1_000_000)
+    while draws <= most:
+        hits = max(low * draws - 3 * math.sqrt(low * draws), 0.0)
+        misses = min(high * draws + 3 * math.sqrt(high * draws), draws)
+        again = Counts(int(hits), draws, math.ceil(misses), draws)
+        if _rates(again, "left", delta, failure_prob / 2)[2] > epsilon * _MARGIN:
+            return draws
+        draws *= 2
+    raise NotAlone(
+        f"the violation of the event is so small that more than {most:,} draws would be needed"
+    )
+
+
+# --- the mechanism ---
+
+
+def _call(program: Program, mechanism: Any) -> tuple[list[str], str]:
+    """Return lines that come before the call, and the call that makes all draws."""
+    if isinstance(mechanism, Scored):
+        setup, call = _call(program, mechanism.mechanism)
+        name, bound = program.function(mechanism.score)
+        return setup, f"{name}({call}{_keywords(program, bound)})"
+    if isinstance(mechanism, Outcomes):
+        if mechanism.errors != "raise":
+            raise NotAlone("exceptions count as outputs")
+        setup, call = _call(program, mechanism.mechanism)
+        if mechanism.then is not None:
+            name, bound = program.function(mechanism.then)
+            call = f"[{name}(draw{_keywords(program, bound)}) for draw in {call}]"
+        return setup, call
+    outer: dict[str, Any] = {}
+    while isinstance(mechanism, functools.partial) and not mechanism.args:
+        outer, mechanism = {**mechanism.keywords, **outer}, mechanism.func
+    if isinstance(mechanism, OneDraw):
+        return _one_draw(program, mechanism, outer)
+    if hasattr(mechanism, "dpaudit_unseeded") and hasattr(mechanism, "__wrapped__"):
+        mechanism = mechanism.__wrapped__
+    name, bound = program.function(mechanism)
+    return [], f"{name}(data, DRAWS{_keywords(program, {**bound, **outer})}, rng=rng)"
+
+
+def _one_draw(program: Program, mechanism: OneDraw, outer: dict[str, Any]) -> tuple[list[str], str]:
+    name, bound = program.function(mechanism.function)
+    given = _keywords(program, {**bound, **outer})
+    handed = {"rng": ", rng=rng", "integer": ", seed=int(rng.integers(2**32))"}
+    setup: list[str] = []
+    if mechanism.randomness == "legacy":
+        program.module("random")
+        setup = ["random.seed(seed), np.random.seed(seed)"]
+    elif mechanism.randomness is not None and mechanism.randomness not in handed:
+        raise NotAlone(f"the mechanism draws from a generator of {mechanism.randomness}")
+    how = handed.get(mechanism.randomness or "", "")
+    program.module("copy")
+    return setup, f"[{name}(copy.deepcopy(data){given}{how}) for _ in range(DRAWS)]"
+
+
+def _keywords(program: Program, bound: dict[str, Any]) -> str:
+    def source(value: Any) -> str:
+        if isinstance(value, FunctionType):
+            name, more = program.function(value)
+            if not more:
+                return name
+        return program.source(value)
+
+    return "".join(f", {name}={source(value)}" for name, value in bound.items())
+
+
+def _imports(program: Program) -> list[str]:
+    """Return the imports; modules that are not installed come after their folders."""
+    lines = program.imports()
+    if not program.folders:
+        return lines
+    folders = [f"sys.path.insert(0, {folder!r})" for folder in program.folders]
+    first = [line for line in lines if line.split()[1] in ("__future__", "math", "numpy")]
+    at = len(first) - ("import numpy as np" in first)
+    rest = [line for line in lines if line not in first]
+    return [*first[:at], "import sys", *first[at:], *folders, *rest]
+
+
+# --- outputs ---
+
+
+def _fields(event: Event) -> list[str]:
+    codes = [column.code for column in event.encoder.columns]
+    return list(dict.fromkeys(c.split("'")[1] for c in codes if c.startswith("x['")))
+
+
+def _outputs(event: Event, used: list[str], mechanism: Any, found: Certificate) -> str:
+    """Return the expression that makes the argument of the event from the outputs."""
+    columns = event.encoder.columns
+    if any(column.code.startswith("np.array([") for column in columns):
+        return "outputs"  # rows of different lengths
+    if not used:
+        is_text = any(column.labels is not None for column in columns)
+        return "np.asarray(outputs)" if is_text else "np.asarray(outputs, dtype=float)"
+    inner = mechanism.mechanism if isinstance(mechanism, Scored | Outcomes) else mechanism
+    keys = _keys_of(inner, found)
+    if keys is None:
+        return "outputs"
+    keys.update({str(key): key for key in getattr(mechanism, "keys", None) or ()})
+    parts = []
+    for name in used:
+        key = name.removeprefix("has ")
+        if name not in keys and name.startswith("has ") and key in keys:
+            parts.append(f"{name!r}: np.array([{keys[key]!r} in draw for draw in outputs])")
+        elif name in keys:
+            read = f"draw.get({keys[name]!r}, np.nan)"
+            parts.append(f"{name!r}: np.array([{read} for draw in outputs], dtype=float)")
+        else:
+            raise NotAlone(f"the event reads {name!r}, which is no key of the outputs")
+    if any(c.labels is not None for c in columns if any(repr(name) in c.code for name in used)):
+        raise NotAlone("the event reads a text in a dict")
+    return "{" + ", ".join(parts) + "}"
+
+
+def _keys_of(mechanism: Callable[..., Any], found: Certificate) -> dict[str, Any] | None:
+    """Return the keys of dicts that a mechanism returns; None if it returns arrays."""
+    rng = np.random.default_rng(0)
+    bound: dict[str, Any] = {}
+    while isinstance(mechanism, functools.partial):
+        bound, mechanism = {**mechanism.keywords, **bound}, mechanism.func
+    draw = mechanism.draws_one_by_one if isinstance(mechanism, OneDraw) else mechanism
+    try:
+        draws = draw(found.pair.left, 2, rng=rng, **bound)
+    except Exception as error:
+        raise NotAlone("the keys of its outputs are unknown") from error
+    if isinstance(draws, list | tuple) and all(isinstance(draw, dict) for draw in draws):
+        return {str(key): key for draw in draws for key in draw}
+    if isinstance(draws, np.ndarray | dict):
+        return None
+    raise NotAlone(f"its outputs are of type {type(draws).__name__}")
+
+
+# --- datasets ---
+
+
+def _datasets(program: Program, left: Any, right: Any) -> str:
+    """Return the lines that define both datasets, the second by its differences if possible."""
+    if not isinstance(left, np.ndarray):
+        return "\n".join(
+            _wrapped(_literal(program, side), f"{name} = ", first=True)
+            for name, side in (("LEFT", left), ("RIGHT", right))
+        )
+    lines = _array(program, "LEFT", left)
+    if left.shape == right.shape and left.dtype == right.dtype and left.ndim:
+        differ = [at for at in range(len(left)) if not _same(left[at], right[at])]
+        if left.size > 4 and len(differ) <= _ROWS:
+            lines.append("RIGHT = LEFT.copy()")
+            lines += [_row(program, "RIGHT", at, right[at]) for at in differ]
+            return "\n".join(lines)
+    return "\n".join(lines + _array(program, "RIGHT", right))
+
+
+def _array(program: Program, name: str, value: NDArray[Any]) -> list[str]:
+    if value.size <= _CELLS or not value.ndim:
+        return [_wrapped(program.source(value), f"{name} = ", first=True)]
+    rows, counts = np.unique(value, axis=0, return_counts=True)
+    common = rows[counts.argmax()]
+    others = [at for at in range(len(value)) if not _same(value[at], common)]
+    if common.size > _CELLS or len(others) > _ROWS:
+        raise NotAlone(f"a dataset of {value.size:,} different numbers is too long")
+    is_constant = bool((common == common.flat[0]).all())
+    start = f"np.repeat({program.source(common[None])}, {len(value)}, axis=0)"
+    if is_constant:
+        dtype = "" if value.dtype == float else f", dtype={value.dtype.name!r}"
+        start = f"np.full({value.shape}, {program.source(common.flat[0])}{dtype})"
+    lines = [_wrapped(start, f"{name} = ", first=True)]
+    return lines + [_row(program, name, at, value[at]) for at in others]
+
+
+def _row(program: Program, name: str, at: int, row: Any) -> str:
+    values = row.tolist()
+    return _wrapped(program.source(values), f"{name}[{at}] = ", first=True)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"))
+
+
+def _literal(program: Program, value: Any) -> str:
+    """Return the source of a dataset that is no array."""
+    package = type(value).__module__.partition(".")[0]
+    if type(value).__name__ != "DataFrame" or package not in _SHORT:
+        return program.source(value)
+    short = _SHORT[package]
+    program.module(package, short)
+    if package == "polars":
+        columns = {name: value[name].to_list() for name in value.columns}
+        made = f"{short}.DataFrame({program.source(columns)})"
+    else:
+        columns = {name: value[name].tolist() for name in value.columns}
+        index = value.index.tolist()
+        plain = index == list(range(len(index)))
+        given = "" if plain else f", index={program.source(index)}"
+        made = f"{short}.DataFrame({program.source(columns)}{given})"
+    again = type(value)(columns) if package == "polars" else type(value)(columns, value.index)
+    if not again.equals(value):
+        raise NotAlone("the columns of the frame have types that plain data do not give")
+    return made
+
+
+_SHORT = {"pandas": "pd", "polars": "pl"}
+
+
+# --- text ---
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(
+        text.replace('"', "'").replace("\\", "/"), _WIDTH, subsequent_indent=indent
+    )
+
+
+def _wrapped(code: str, before: str, *, first: bool = False) -> str:
+    """Wrap code inside its brackets, below the assignment or return that comes before it.
+
+    The result begins with `before` only if `first`.
+    """
+    indent = " " * (len(before) - len(before.lstrip()) + 4)
+    parts = [code]
+    if len(before + code) > _WIDTH:
+        parts = _parts(code)
+        if len(parts) == 1 or re.search(r"\) [|&] \(", code):
+            parts = _parts(f"({code})")
+    lines = [before]
+    for part in parts:
+        if len(lines[-1]) + len(part.rstrip()) > _WIDTH and lines[-1].strip():
+            lines.append(indent)
+        lines[-1] += part
+    text = "\n".join(line.rstrip() for line in lines)
+    return text if first else text[len(before) :]
+
+
+def _parts(code: str) -> list[str]:
+    """Return pieces of code that may stand on different lines, because a bracket encloses them."""
+    cuts, depth = [0], 0
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type != tokenize.OP:
+            continue
+        depth += (token.string in "([{") - (token.string in ")]}")
+        if depth and token.string == ",":
+            cuts.append(token.end[1] + 1)
+        elif depth and token.string in "|&":
+            cuts.append(token.start[1])
+    return [code[a:b] for a, b in itertools.pairwise([*cuts, len(code)])]
