@@ -85,6 +85,8 @@ class Page:
         if name := block.word("file"):
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(block.text, encoding="utf-8")
+            if os.getcwd() not in sys.path:  # as if the next blocks were a script beside the file
+                sys.path.insert(0, os.getcwd())
             return
         # Results name lines of the code. These lines are numbered within their block, so the
         # numbers stay the same when the page grows.

@@ -612,6 +612,7 @@ def table() -> dict[str, Call]:
                 "prepare": FUNCTION,
                 "seeded": FLAG,
                 "quiet": OPTIONAL | {"'x'"},
+                "called": OPTIONAL | FUNCTION,
             },
         ),
     }

@@ -47,6 +47,9 @@ class Drawn:
         Whether `rng` determines the release.
     quiet : str, optional
         Regular expression of expected warnings, which are suppressed.
+    called : callable, optional
+        Function whose call ``called(items, random_state=..., **options)`` is a release. A program
+        without dpaudit calls it directly.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Drawn:
         then: Callable[[Any], Any] | None = None,
         seeded: bool,
         quiet: str | None = None,
+        called: Callable[..., Any] | None = None,
     ) -> None:
         self.__name__ = _validate.text(name=name)
         self.prepare = _validate.function("a function prepare(**options)", prepare=prepare)
@@ -67,7 +71,9 @@ class Drawn:
             _validate.integer(-_validate.LARGEST_INTEGER, given=given)
         if then is not None:
             _validate.function("a function of one release", then=then)
-        self.given, self.then = given, then
+        if called is not None:
+            _validate.function("a function that makes one release", called=called)
+        self.given, self.then, self.called = given, then, called
         self.dpaudit_unseeded = not _validate.flag(seeded=seeded)
         self.quiet = None if quiet is None else _validate.text(quiet=quiet)
 

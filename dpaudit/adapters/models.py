@@ -68,6 +68,7 @@ def diffprivlib_tool(
         then=kept,
         seeded=True,
         quiet=_EMPTY,
+        called=function if given is None and then is None else None,
     )
     return with_options(mechanism, options)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import io
 import itertools
 import math
+import os
 import re
 import textwrap
 import tokenize
 from collections.abc import Callable
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from dpaudit.engine.certificate import Certificate, Tally
 from dpaudit.engine.concluding import versions
 from dpaudit.engine.task import Task
-from dpaudit.events import Event, event_code
+from dpaudit.events import Event, Guess, best_event_with_code, event_code
 from dpaudit.mechanisms import (
     AdditiveNoise,
     ExactMechanism,
@@ -28,18 +31,20 @@ from dpaudit.mechanisms import (
     Scored,
     mechanism_name,
 )
-from dpaudit.mutants.program import NotAlone, Program
+from dpaudit.mutants import NotAlone, Program
 from dpaudit.results import Reproducer, short
 from dpaudit.stats import Counts, lower_proportion
 
 MOST_LINES = 60
-"""Largest number of lines of the program."""
+"""Largest number of lines of the program, without the copied source of the mechanism."""
 
 _WIDTH = 96
 _CELLS = 60  # Numbers of a dataset that are written one by one.
 _ROWS = 8  # Rows that may differ from the others in a larger dataset.
 _DOUBT = 1e-4  # Failure probability of the rates from which the number of draws is chosen.
 _MARGIN = 1.05  # The expected bound must exceed the claim by this factor.
+_EXPLORED = 20_000  # Largest number of draws per dataset for an event that has code.
+_SOURCE = 40  # Largest number of lines that are copied from the source of the mechanism.
 _REASON = 200  # Characters of an unexpected error that are kept.
 _FEWEST, _MOST_FACTOR = 250, 64
 
@@ -47,7 +52,7 @@ _TEMPLATE = '''"""{title}
 
 {meaning}
 {certificate}
-Made by dpaudit {version}. The draws below are new, and need no dpaudit.
+{made}
 """
 {imports}
 
@@ -87,9 +92,10 @@ if __name__ == "__main__":
     low, high = lower_bound(likely), 1 - lower_bound(DRAWS - rare)
     epsilon = math.log(max(low{minus} , high) / high)
     print(f"event in {{likely}} of {{DRAWS}} outputs on {likely}, in {{rare}} on {rare}")
-    print(f"its probability is at least {{low:.4g}} and at most {{high:.4g}}")
+    print(f"probability at least {{low:.4g}} on {likely}, at most {{high:.4g}} on {rare}")
     print(f"epsilon at least {{epsilon:.3f}} except with probability {{FAILURE_PROB:g}}")
-    print("claimed: {point}; certified by the audit: {certified}")
+    print("claimed: {point}")
+    print("certified by the audit: {certified}")
 '''
 
 
@@ -116,7 +122,8 @@ def reproducer_of(task: Task, mechanism: Any, found: Certificate) -> Reproducer:
 def _program(task: Task, mechanism: Any, found: Certificate) -> str:
     if isinstance(mechanism, AdditiveNoise | ExactMechanism):
         raise NotAlone("the audit computed the probabilities, and drew no outputs")
-    event, code, counts = _chosen(found)
+    event, counts = _chosen(found) or _explored(task, mechanism, found)
+    code = event_code(event)
     epsilon, delta = _point(task, found, counts, event.likelier)
     draws = _draws(counts, event.likelier, epsilon, delta, task.failure_prob)
     program = Program(("dpaudit",), imports_modules=True)
@@ -135,15 +142,18 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
     text = _TEMPLATE.format(
         title=_filled(f"{mechanism_name(mechanism)} does not satisfy {task.claim}."),
         meaning=_filled(
-            "LEFT and RIGHT differ in one user. The claim says that the event below is at most "
-            f"e^{epsilon:g} times as likely on {likely} as on {rare}"
+            f"LEFT and RIGHT are neighbours ({found.pair.relation}). The claim says that the event "
+            f"below is at most e^{epsilon:g} times as likely on {likely} as on {rare}"
             + (f", plus {delta:g}." if delta > 0 else ".")
         ),
         certificate=_filled(
             f"An audit of seed {task.seed} certified {lower} on these datasets, except "
             f"with probability {found.epsilon.failure_prob:g}: {found.witness.sentence()}."
         ),
-        version=versions()["dpaudit"],
+        made=_filled(
+            f"Made by dpaudit {versions()['dpaudit']}. The draws below are new."
+            + " Run the program in the directory of the audit." * bool(program.folders)
+        ),
         imports="\n".join(_imports(program)),
         definitions=definitions + "\n\n\n" * bool(definitions),
         datasets=datasets,
@@ -161,33 +171,44 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
     ).replace(" , high)", ", high)")
     for line in reversed(setup):
         text = text.replace("    rng = np.random", f"    {line}\n    rng = np.random", 1)
-    lines = text.count("\n")
-    if lines > MOST_LINES:
+    copied = sum(part.count("\n") + 1 for part in program.definitions)
+    lines = text.count("\n") - copied - 2 * len(program.definitions)
+    if copied > _SOURCE or lines > MOST_LINES:
         raise NotAlone(
-            f"the program would have {lines} lines, of which {definitions.count(chr(10)) + 1} are "
-            f"the source of the mechanism and {datasets.count(chr(10)) + 1} are datasets, and at "
-            f"most {MOST_LINES} are allowed"
+            f"the mechanism has {copied} lines, of which at most {_SOURCE} are copied, and the "
+            f"rest of the program has {lines}, of which at most {MOST_LINES} are allowed"
         )
     return text
 
 
-def _chosen(found: Certificate) -> tuple[Event, str, Counts]:
-    """Return the event with the strongest evidence that has code, with its counts."""
+def _chosen(found: Certificate) -> tuple[Event, Counts] | None:
+    """Return the event of the witness with the strongest evidence that has code, if any has."""
     tally, witness = found.tally, found.witness
-    if witness.counts is None or found.event is None:
-        raise NotAlone("the witness is no event whose outputs were counted")
     chosen = tally.chosen if isinstance(tally, Tally) else found.event
     events: list[tuple[Event, Counts]] = []
-    if isinstance(chosen, Event):
+    if witness.counts is not None and isinstance(chosen, Event):
         events = [(chosen, witness.counts)]
-    elif witness.right is not None:
+    elif witness.counts is not None and witness.right is not None and isinstance(chosen, Guess):
         events = [(chosen.left, witness.counts), (chosen.right, witness.right)]
     delta = found.point[1]
     events.sort(key=lambda each: -_rates(each[1], each[0].likelier, delta, 0.05)[2])
-    for event, counts in events:
-        if code := event_code(event):
-            return event, code, counts
-    raise NotAlone(f"the event is learnt or long ({witness.event})")
+    return next((each for each in events if event_code(each[0])), None)
+
+
+def _explored(task: Task, mechanism: Any, found: Certificate) -> tuple[Event, Counts]:
+    """Return an event with code, learnt on new draws, because the witness has no code."""
+    sampler = task.sampler(mechanism, "reproducer")
+    pair, draws = found.pair, min(found.draws["certify"] + found.draws["explore"], _EXPLORED)
+    sampler.certifies = False
+    sampler.begin(pair.left, pair.right)
+    left, right = (
+        sampler.draw(data, draws, "explore", side)
+        for side, data in (("left", pair.left), ("right", pair.right))
+    )
+    event = best_event_with_code(left, right, found.point[1])
+    if event is None:
+        raise NotAlone(f"the event is learnt or long ({found.witness.event})")
+    return event
 
 
 def _point(task: Task, found: Certificate, counts: Counts, likelier: str) -> tuple[float, float]:
@@ -253,6 +274,11 @@ def _call(program: Program, mechanism: Any) -> tuple[list[str], str]:
         outer, mechanism = {**mechanism.keywords, **outer}, mechanism.func
     if isinstance(mechanism, OneDraw):
         return _one_draw(program, mechanism, outer)
+    if getattr(mechanism, "called", None) is not None:  # a release of diffprivlib
+        name, bound = program.function(mechanism.called)
+        given = _keywords(program, {**bound, **outer})
+        state = "random_state=np.random.RandomState(int(rng.integers(2**32)))"
+        return [], f"[{name}(np.ravel(data){given}, {state}) for _ in range(DRAWS)]"
     if hasattr(mechanism, "dpaudit_unseeded") and hasattr(mechanism, "__wrapped__"):
         mechanism = mechanism.__wrapped__
     name, bound = program.function(mechanism)
@@ -290,19 +316,31 @@ def _imports(program: Program) -> list[str]:
     lines = program.imports()
     if not program.folders:
         return lines
-    folders = [f"sys.path.insert(0, {folder!r})" for folder in program.folders]
+    folders = [f"sys.path.insert(0, {_near(folder)!r})" for folder in program.folders]
     first = [line for line in lines if line.split()[1] in ("__future__", "math", "numpy")]
     at = len(first) - ("import numpy as np" in first)
     rest = [line for line in lines if line not in first]
     return [*first[:at], "import sys", *first[at:], *folders, *rest]
 
 
+def _near(folder: str) -> str:
+    """Return a folder below the working directory as a relative path."""
+    here = os.getcwd()
+    return os.path.relpath(folder, here) if Path(folder).is_relative_to(here) else folder
+
+
 # --- outputs ---
 
 
 def _fields(event: Event) -> list[str]:
-    codes = [column.code for column in event.encoder.columns]
-    return list(dict.fromkeys(c.split("'")[1] for c in codes if c.startswith("x['")))
+    """Return the fields of records, in order."""
+    names = []
+    for column in event.encoder.columns:
+        if column.code.startswith("x["):
+            for node in ast.walk(ast.parse(column.code)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    names.append(node.value)
+    return list(dict.fromkeys(names))
 
 
 def _outputs(event: Event, used: list[str], mechanism: Any, found: Certificate) -> str:

@@ -4,7 +4,7 @@ Events are learnt on exploration draws and frozen before certification.
 """
 
 from dpaudit.events.bits import FloatAttack, explanation
-from dpaudit.events.code import event_code
+from dpaudit.events.code import best_event_with_code, event_code
 from dpaudit.events.cuts import approximate_lower, approximate_upper, expectation, scalar_score
 from dpaudit.events.encoding import Column, Encoder, number_words, row_words
 from dpaudit.events.event import LEARN_SHARE, Event, Goal, Guess, Selection
@@ -24,6 +24,7 @@ __all__ = [
     "TableScore",
     "approximate_lower",
     "approximate_upper",
+    "best_event_with_code",
     "event_code",
     "expectation",
     "explanation",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.events.encoding import Encoder
 from dpaudit.events.event import Event
+from dpaudit.events.features import all_features
 from dpaudit.events.scores import FeatureScore, OutcomeScore, Score, TableScore, runs_of
+from dpaudit.stats import Counts, Target
 
 MAX_PARTS = 8
 """Largest number of intervals, values or outcomes in the code of one event."""
 
 _WHOLE_BELOW = 1e15  # Beyond this number, doubles have no halves.
+_CUTS = 48  # Thresholds of one score that are tried.
+_ERRORS = 3.0  # Standard errors by which rates are moved in the conservative direction.
 _TEXT = 60  # Largest length of a text in the code.
 
 
@@ -40,6 +47,68 @@ def event_code(event: Event) -> str:
     if isinstance(score, TableScore):
         return _of_table(score, event)
     return _of_outcomes(score, event) if isinstance(score, OutcomeScore) else ""
+
+
+def best_event_with_code(
+    left: NDArray[Any], right: NDArray[Any], delta: float
+) -> tuple[Event, Counts] | None:
+    """Return the event with code that needs the largest epsilon, with counts on other draws.
+
+    Parameters
+    ----------
+    left, right : ndarray, shape [size, ...]
+        Exploration draws of both sides. The event is learnt on the first half of the draws and
+        counted on the second half.
+    delta : float
+        The delta at which epsilon is needed.
+
+    Returns
+    -------
+    tuple of Event and Counts, or None
+        None if no event with code differs between the sides.
+    """
+    half = min(len(left), len(right)) // 2
+    first = left[:half], right[:half]
+    encoder = Encoder.learn(*first, sides=first)
+    a, b = (encoder(side) for side in first)
+    scores: list[Score] = []
+    for feature in all_features(encoder, a, b):
+        if feature.column.code:
+            both = feature(np.concatenate([a, b]))
+            scores += FeatureScore.learn(feature, both) if feature.ordered else []
+            scores.append(TableScore.learn(feature, feature(a), feature(b)))
+    outcomes = OutcomeScore.learn(encoder, a, b)
+    scores += [] if outcomes is None else [outcomes]
+    found: tuple[float, Event] | None = None
+    for score in scores:
+        of_left, of_right = score(a), score(b)
+        for at in _thresholds(np.concatenate([of_left, of_right])):
+            above = [float((side >= at).mean()) for side in (of_left, of_right)]
+            for is_above, likelier in itertools.product((True, False), ("left", "right")):
+                p, q = above if is_above else [1 - rate for rate in above]
+                p, q = (p, q) if likelier == "left" else (q, p)
+                needs = _needed(p, q, half, delta)
+                if needs > (0.0 if found is None else found[0]):
+                    event = Event(score, at, is_above, likelier, encoder, Target(delta=delta))
+                    found = (needs, event) if event_code(event) else found
+    if found is None:
+        return None
+    event = found[1]
+    hits = [int(event(side[half:]).sum()) for side in (left, right)]
+    return event, Counts(hits[0], len(left) - half, hits[1], len(right) - half)
+
+
+def _thresholds(values: NDArray[np.float64]) -> list[float]:
+    known = np.unique(values[np.isfinite(values)])
+    places = np.unique(np.linspace(0, len(known) - 1, _CUTS).astype(int))
+    return [float(value) for value in known[places]]
+
+
+def _needed(p: float, q: float, draws: int, delta: float) -> float:
+    """Return the epsilon that two rates need, moved in the conservative direction."""
+    low = p - _ERRORS * math.sqrt(p * (1 - p) / draws) - delta
+    high = q + _ERRORS * math.sqrt(q * (1 - q) / draws) + _ERRORS / draws
+    return math.log(low / high) if low > 0 else 0.0
 
 
 def _of_feature(score: FeatureScore, event: Event) -> str:

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpaudit.mutants.program import NotAlone, Program
+from dpaudit.mutants import NotAlone, Program
 
 LINES = 15
 """Largest number of lines of a snippet."""

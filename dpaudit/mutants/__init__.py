@@ -18,6 +18,7 @@ from dpaudit.mutants.noise import (
     amplifiers,
     of_noise,
 )
+from dpaudit.mutants.program import NotAlone, Program
 from dpaudit.mutants.recorder import Key, Line
 from dpaudit.mutants.sites import Recording, record
 from dpaudit.mutants.source import amount_lines, branch, text_of, traced, value_lines
@@ -41,6 +42,8 @@ __all__ = [
     "Line",
     "Mutant",
     "NoiseMutants",
+    "NotAlone",
+    "Program",
     "Recording",
     "Treatment",
     "added_noise",

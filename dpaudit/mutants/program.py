@@ -7,6 +7,7 @@ import builtins
 import functools
 import importlib.util
 import inspect
+import itertools
 import math
 import re
 import sys
@@ -96,8 +97,8 @@ class Program:
             tree = ast.parse(source).body[0]
         except (OSError, TypeError, SyntaxError) as error:
             raise NotAlone(f"the source of {function.__name__} is unknown") from error
-        if not isinstance(tree, ast.FunctionDef):
-            raise NotAlone(f"{function.__name__} is no plain function")
+        if not isinstance(tree, ast.FunctionDef) or tree.name != function.__name__:
+            raise NotAlone(f"the source of {function.__name__} is no plain function")
         self._has_annotations |= _annotated(tree)
         text = _bare(source, tree)
         for name, value in _needs(function, tree).items():
@@ -120,7 +121,9 @@ class Program:
             return False
         if not _is_foreign(found.__name__) and not self._is_importable(found):
             return False
-        self._names.setdefault(found.__name__, {})[name] = ""
+        *above, _ = itertools.accumulate(found.__name__.split("."), "{}.{}".format)
+        public = (m for m in above if getattr(sys.modules.get(m), name, None) is value)
+        self._names.setdefault(next(public, found.__name__), {})[name] = ""
         return True
 
     def _is_importable(self, module: ModuleType) -> bool:

@@ -33,7 +33,7 @@ from dpaudit.results.mutants import (
     score_words,
     undetected_words,
 )
-from dpaudit.results.reproducer import Reproducer, issue_of
+from dpaudit.results.reproducer import Reproducer
 from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
 from dpaudit.results.words import at_least, at_most, beyond, number
@@ -439,9 +439,9 @@ class AuditResult:
     def reproducer(self, *, markdown: bool = False) -> str:
         """Return a program that shows the refutation again without dpaudit.
 
-        The program needs only numpy and the mechanism. It contains the smallest pair and the event
-        as a function, makes new draws, and prints the counts and an epsilon that holds except with
-        the failure probability of the audit.
+        The program needs only numpy and the mechanism. It contains the smallest pair, and the event
+        as a function. It makes new draws and prints the counts. It also prints a lower bound of
+        epsilon, which is wrong with at most the failure probability of the audit.
 
         Parameters
         ----------
@@ -464,7 +464,7 @@ class AuditResult:
             raise ReproducerError(f"{self.id} is not refuted, so there is nothing to reproduce")
         again = self.again or Reproducer("", "the audit did not store it (Settings(shrink=False))")
         if markdown:
-            return issue_of(self, again.program)
+            return _issue_of(self, again.program)
         if not again.program:
             raise ReproducerError(f"{self.id} cannot be written as a program: {again.refusal}")
         return again.program
@@ -558,3 +558,37 @@ class AuditResult:
         stored = {key: value for key, value in data.items() if key != "schema"}
         result = decode(cls, {**stored, "event": None, "pair": None})
         return typing.cast("AuditResult", result)
+
+
+def _issue_of(result: AuditResult, program: str) -> str:
+    """Return a refutation as the text of an issue, in Markdown.
+
+    Parameters
+    ----------
+    result : AuditResult
+        The result.
+    program : str
+        The program that shows the refutation; empty if there is none.
+    """
+    smallest = result.smallest
+    witness = result.witness if smallest is None else smallest.witness
+    epsilon = result.epsilon if smallest is None else smallest.epsilon
+    pair = result.pair_words if smallest is None else smallest.words
+    versions = ", ".join(f"{name} {one}" for name, one in result.diagnostics.versions.items())
+    parts = [
+        f"# {result.mechanism} does not satisfy its privacy claim",
+        result.sentence(),
+        f"**Smallest pair of datasets:** {pair}.",
+        f"**Observed on this pair:** {witness.sentence()}. This certifies epsilon >= "
+        f"{epsilon.lower:.4g}, except with probability {epsilon.failure_prob:g}.",
+    ]
+    for cause, label in zip(result.likely_causes, ("Likely cause", "Or"), strict=False):
+        lines = "".join(f"\n    {line.code.strip()}  # {line}" for line in cause.lines)
+        words = f"**{label}:** {cause.words}. The evidence: {cause.evidence}."
+        parts.append(words + f"\n{lines}" * bool(lines))
+    if program:
+        local = ("import sys", "sys.path.insert(")  # a reader of the issue has other folders
+        shown = [line for line in program.splitlines() if not line.startswith(local)]
+        program = "\n".join(shown)
+        parts.append(f"This program shows it again:\n\n```python\n{program}\n```")
+    return "\n\n".join([*parts, f"Versions: {versions}."]) + "\n"

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from dpaudit.errors import ArgumentError, DpauditError, RecipeError, StoreError
+from dpaudit.errors import ArgumentError, DpauditError, RecipeError, ReproducerError, StoreError
 from dpaudit.run.invoke import (
     DEFAULT_OUT,
     FAILED,
@@ -56,7 +56,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = USAGE
-    except (StoreError, ArgumentError, RecipeError) as error:
+    except (StoreError, ReproducerError, ArgumentError, RecipeError) as error:
         click.echo(f"dpaudit: {error}", err=True)
         code = USAGE
     except (DpauditError, MemoryError) as error:

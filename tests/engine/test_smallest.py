@@ -65,7 +65,7 @@ def test_the_smallest_pair_has_its_own_certificate() -> None:
     assert not alone.causes
     assert alone.total_failure_prob == result.failure_prob
     assert replace(alone, seconds=0.0, diagnostics=result.diagnostics) == replace(
-        result, seconds=0.0, smallest=None, causes=()
+        result, seconds=0.0, smallest=None, causes=(), again=None
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -416,6 +418,30 @@ def test_a_refuted_audit_of_a_file_is_exported_as_a_test(make):
     assert home.pytest("test_found.py").code == 0
 
 
+@pytest.mark.slow
+def test_a_refuted_audit_is_written_as_a_program_and_as_an_issue(make):
+    home = make(BROKEN)
+    run(home)
+    found = "reports/audits/audit_mine.audit_broken.json"
+    printed = home.dpaudit("reproduce", found)
+    assert printed.code == 0
+    assert home.dpaudit("reproduce", found, "--out", "bug.py").out == "program: bug.py\n"
+    written = (home.path / "bug.py").read_text()
+    assert printed.out.rstrip() == written.rstrip()
+    assert str(home.path) not in written
+    bug = subprocess.run(
+        [sys.executable, "bug.py"], cwd=home.path, capture_output=True, text=True, check=False
+    )
+    assert bug.returncode == 0, bug.stderr
+    assert "epsilon at least" in bug.stdout
+    issue = home.dpaudit("reproduce", found, "--markdown")
+    assert issue.out.startswith("# ")
+    assert "```python" in issue.out
+    again = home.dpaudit("reproduce", found, "--out", "bug.py")
+    assert again.code == 4
+    assert "which exists" in again.err
+
+
 def test_only_what_is_refuted_is_exported(make):
     home = make(ONE)
     home.put("audits/p/ledger_part.py", CHECKS)
@@ -428,6 +454,14 @@ def test_only_what_is_refuted_is_exported(make):
         assert refused.code == 4
         assert words in refused.err
     assert not (home.path / "test_found.py").exists()
+    for name, words in [
+        (RESULT, "audit_one is not refuted, so there is nothing to reproduce"),
+        ("reports/statements/p.first.json", "must hold the result of an audit"),
+    ]:
+        refused = home.dpaudit("reproduce", name, "--out", "bug.py")
+        assert refused.code == 4
+        assert words in refused.err
+    assert not (home.path / "bug.py").exists()
 
 
 # --- 13: tracebacks ---------------------------------------------------------------------------
