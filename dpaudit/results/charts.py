@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.results.datasets import differing_values
 from dpaudit.results.estimates import MarginPoint
 from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
 from dpaudit.search import ranking
@@ -56,6 +57,7 @@ _SMALLEST_POWER = 1e-9  # least power of tests drawn on a log scale; it lies out
 _RARE_EVENT = 0.01
 _SMALL_ERROR = 0.02
 _LOG_SPAN = 100.0  # If the ratio of two values is larger than this, a log scale is used.
+_VALUES, _PLACES = 64, 16  # largest numbers of values and of ticks for one user
 _FEW = 6  # Up to this number of values, whole numbers are shown as categories.
 _DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
@@ -269,8 +271,11 @@ def charts_of(result: AuditResult) -> list[Chart]:
         (noise_margin, result.diagnostics.noise_margin),
         (landscape, result.diagnostics.search),
     ]
+    smallest = [] if result.smallest is None else [smallest_histogram(result)]
+    values = smallest_values(result)
     return [
-        *([smallest_histogram(result)] if result.smallest is not None else []),
+        *([] if values is None else [values]),
+        *smallest,
         profile(result),
         histogram(result),
         *(describe(result) for describe, part in optional if part),
@@ -470,6 +475,41 @@ def smallest_histogram(result: AuditResult) -> Chart:
     diagnostics = replace(result.diagnostics, histogram=smallest.histogram, long_profile=None)
     shown = histogram(replace(result, diagnostics=diagnostics, witness=smallest.witness))
     return replace(shown, title="Outputs on the smallest pair")
+
+
+def smallest_values(result: AuditResult) -> Chart | None:
+    """Describe the values of the differing user in the smallest pair.
+
+    None if there is no smallest pair, if its datasets are not stored, or if they are not a few
+    numbers.
+    """
+    smallest = result.smallest
+    if smallest is None or smallest.pair is None:
+        return None
+    sides = differing_values(smallest.pair)
+    held = [side for side in sides if side is not None]
+    if not 0 < max((side.size for side in held), default=0) <= _VALUES:
+        return None
+    known = np.concatenate([side[np.isfinite(side)] for side in held])
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    room = 0.15 * (high - low) or 1.0
+    x = Axis(-0.5, max(side.size for side in held) - 0.5, "place of the value")
+    places = range(max(side.size for side in held))
+    if len(places) <= _PLACES:
+        x = replace(x, ticks=[(float(at), str(at)) for at in places])
+    marks: tuple[tuple[str, Kind, float], ...] = (("left", "dots", 4.0), ("right", "rings", 7.0))
+    series = [
+        Series(kind, name, _joined(np.flatnonzero(seen), side[seen]), f"{name} dataset", size=size)
+        for (name, kind, size), side in zip(marks, sides, strict=True)
+        if side is not None
+        for seen in [np.isfinite(side)]
+    ]
+    absent = [name for name, side in zip(_SIDES, sides, strict=True) if side is None]
+    caption = f"{smallest.words[:1].upper()}{smallest.words[1:]}."
+    if absent:
+        caption += f" The user is absent on the {absent[0]}."
+    panel = Panel(x, Axis(low - room, high + room, "value"), series)
+    return Chart("The user who differs in the smallest pair", [panel], caption, height=220.0)
 
 
 def _commonest(

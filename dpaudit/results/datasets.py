@@ -93,6 +93,22 @@ def datasets(pair: NeighborPair) -> Datasets:
     return Datasets(f"U{who[1:]} differs{gone}", items, left_out, others, who + gone)
 
 
+def differing_values(pair: NeighborPair) -> list[NDArray[np.float64] | None]:
+    """Return all numbers of the differing user on both sides; None for an absent user.
+
+    If the datasets are no arrays of numbers, or no user differs, both entries are None.
+    """
+    sides, is_array = (pair.left, pair.right), isinstance(pair.form, ArrayForm)
+    if not is_array or any(np.asarray(side).dtype.kind not in "biuf" for side in sides):
+        return [None, None]
+    if pair.relation.name == "within_sensitivity":
+        return [np.ravel(side).astype(float) for side in sides]
+    if not pair.users:
+        return [None, None]
+    first, longest = pair.users[0], max(map(len, sides))
+    return [None if len(side) < longest else np.ravel(side[first]).astype(float) for side in sides]
+
+
 def who_differs(pair: NeighborPair) -> str:
     """Return what the differing user holds on both sides, on one line; "" if no user differs.
 

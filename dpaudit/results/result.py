@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import typing
 from collections.abc import Mapping
@@ -435,6 +436,25 @@ class AuditResult:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the first two charts, for a notebook."""
+        from dpaudit.results import charts, svg
+
+        style = "background:#fff;padding:0.5em;font-family:system-ui,sans-serif;"
+        style += f"color:{charts.COLOURS['ink']};"
+        style += ";".join(f"--{role}:{colour}" for role, colour in charts.COLOURS.items())
+        figures = "".join(
+            f'<figure style="flex:1 1 20em;max-width:30em;margin:0.5em 0">'
+            f"<figcaption>{html.escape(chart.title)}</figcaption>{svg.svg_of(chart)}"
+            f"<p>{html.escape(chart.caption)}</p></figure>"
+            for chart in charts.charts_of(self)[:2]
+        )
+        return (
+            f'<div style="{style}">'
+            f'<pre style="white-space:pre-wrap">{html.escape(self.summary())}</pre>'
+            f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{figures}</div></div>'
+        )
 
     def reproducer(self, *, markdown: bool = False) -> str:
         """Return a program that shows the refutation again without dpaudit.

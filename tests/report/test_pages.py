@@ -20,13 +20,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, StoreError, audit
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    GaussianDP,
+    NeighborPair,
+    PureDP,
+    Relation,
+    StoreError,
+    audit,
+    within_sensitivity,
+)
 from dpaudit.report.audits import AUDITS
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
 from dpaudit.results import charts, severity
 from dpaudit.results.mutants import MutantResult, MutantStatus
 from dpaudit.results.result import AuditResult
+from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import STATUSES, Expectation
 from dpaudit.results.words import beside, duration, least, most, number
 from dpaudit.stats import Counts
@@ -721,7 +732,53 @@ def test_the_smallest_pair_comes_before_the_pictures(tmp_path):
     Reader(page)
     found = page[page.index('id="findings"') :]
     assert found.index("<strong>Smallest pair:</strong> 2 users of 1 item") < found.index("Privacy")
-    assert found.index("Outputs on the smallest pair") < found.index("Privacy profile")
+    values = found.index("The user who differs in the smallest pair")
+    assert values < found.index("Outputs on the smallest pair") < found.index("Privacy profile")
+    assert "<dt>Bug report</dt>" in found
+    assert "dpaudit reproduce" in found
     assert "<dt>Smallest pair</dt>" in page[: page.index('id="findings"')]
     with pytest.raises(ValueError, match="must have a smallest pair"):
         charts.smallest_histogram(replace(result, smallest=None))
+    assert charts.smallest_values(replace(result, smallest=None)) is None
+
+
+def pair_of(left, right, **arguments):
+    return NeighborPair(np.array(left), np.array(right), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("pair", "shown"),
+    [
+        (pair_of([[0.0, 1.0], [2.0, np.nan]], [[0.0, 1.0], [3.0, 4.0]]), ([0], [0, 1])),
+        (pair_of([[0.0], [2.0]], [[0.0]], relation=Relation.ADD_REMOVE_USER), ([0], None)),
+        (pair_of([1.0, 2.0], [1.5, 2.5], relation=within_sensitivity(1.0)), ([0, 1], [0, 1])),
+        (NeighborPair([[1.0], [2.0]], [[1.0], [2.0, 3.0]]), None),  # lists are shown in words
+        (pair_of(np.zeros((2, 100)), np.eye(2, 100)[::-1] * [[0], [1]]), None),  # too many
+    ],
+)
+def test_the_values_of_the_differing_user_are_shown(results, pair, shown):
+    known = results[1]
+    smallest = SmallestPair(
+        "", known.epsilon, known.delta, known.witness, known.diagnostics.histogram, {}, 1, pair
+    )
+    result = replace(known, smallest=smallest)
+    chart = charts.smallest_values(result)
+    if shown is None:
+        assert chart is None
+        return
+    series = {one.label.split()[0]: [x for x, _ in one.points] for one in chart.panels[0].series}
+    assert series == {
+        side: places for side, places in zip(("left", "right"), shown, strict=True) if places
+    }
+    assert ("absent on the right" in chart.caption) == (shown[1] is None)
+
+
+def test_a_notebook_shows_the_summary_and_two_charts(results):
+    for result in results:
+        shown = result._repr_html_()
+        Reader(shown)
+        assert shown.count("<svg") == 2
+        assert html.escape(result.summary()) in shown
+    hostile = replace(results[0], id="<script>x</script>", mechanism="<b>")
+    assert "<script>" not in hostile._repr_html_()
+    assert "<b>" not in hostile._repr_html_()
