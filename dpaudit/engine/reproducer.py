@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import io
 import itertools
@@ -29,6 +30,8 @@ from dpaudit.mechanisms import (
     OneDraw,
     Outcomes,
     Scored,
+    global_generators_kept,
+    is_seeded,
     mechanism_name,
 )
 from dpaudit.mutants import NotAlone, Program
@@ -42,11 +45,15 @@ _WIDTH = 96
 _CELLS = 60  # Numbers of a dataset that are written one by one.
 _ROWS = 8  # Rows that may differ from the others in a larger dataset.
 _DOUBT = 1e-4  # Failure probability of the rates from which the number of draws is chosen.
-_MARGIN = 1.05  # The expected bound must exceed the claim by this factor.
 _EXPLORED = 20_000  # Largest number of draws per dataset for an event that has code.
 _SOURCE = 40  # Largest number of lines that are copied from the source of the mechanism.
 _REASON = 200  # Characters of an unexpected error that are kept.
-_FEWEST, _MOST_FACTOR = 250, 64
+_FEWEST, _MOST = 250, 1_000_000  # Numbers of draws of the program.
+_LETTERS = 12_000  # Largest number of characters of the program.
+_ALIKE, _CHECKED = 32, 200  # Draws that are compared, one by one and by their number.
+_FAR = 60  # Numbers of 200 draws that differ by more do not differ by chance.
+_CONSTANTS = ("LEFT", "RIGHT", "DRAWS", "FAILURE_PROB")
+_NAMES = (*_CONSTANTS, "in_event", "many_outputs", "count_event", "lower_bound")
 
 _TEMPLATE = '''"""{title}
 
@@ -57,21 +64,23 @@ _TEMPLATE = '''"""{title}
 {imports}
 
 {definitions}{datasets}
-DRAWS = {draws}
-FAILURE_PROB = {failure_prob!r}
+DRAWS, FAILURE_PROB = {draws}, {failure_prob!r}
 
 
-def event(x):
+def in_event(x):
     """{event}"""
     return {code}
 
 
-def hits(data, seed):
-    """Return the number of outputs in the event."""
-    rng = np.random.default_rng(seed)
+def many_outputs(data, rng):
+    """Return the outputs of DRAWS runs."""
     outputs = {call}
-    x = {outputs}
-    return int(np.sum(event(x)))
+    return {outputs}
+
+
+def count_event(data, seed):
+    """Return the number of outputs in the event."""
+{setup}    return int(np.sum(in_event(many_outputs(data, np.random.default_rng(seed)))))
 
 
 def lower_bound(hits):
@@ -88,12 +97,12 @@ def lower_bound(hits):
 
 
 if __name__ == "__main__":
-    likely, rare = hits({likely}, 1), hits({rare}, 2)
+    likely, rare = count_event({likely}, 1), count_event({rare}, 2)
     low, high = lower_bound(likely), 1 - lower_bound(DRAWS - rare)
-    epsilon = math.log(max(low{minus} , high) / high)
+    epsilon = math.floor(math.log(max({low}, high) / high) * 1000) / 1000
     print(f"event in {{likely}} of {{DRAWS}} outputs on {likely}, in {{rare}} on {rare}")
-    print(f"probability at least {{low:.4g}} on {likely}, at most {{high:.4g}} on {rare}")
-    print(f"epsilon at least {{epsilon:.3f}} except with probability {{FAILURE_PROB:g}}")
+    print(f"probability: {{low:.6f}} or more on {likely}, {{high:.6f}} or less on {rare}")
+    print(f"epsilon at least {{epsilon}}{at} except with probability {{FAILURE_PROB:g}}")
     print("claimed: {point}")
     print("certified by the audit: {certified}")
 '''
@@ -126,7 +135,7 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
     code = event_code(event)
     epsilon, delta = _point(task, found, counts, event.likelier)
     draws = _draws(counts, event.likelier, epsilon, delta, task.failure_prob)
-    program = Program(("dpaudit",), imports_modules=True)
+    program = Program(("dpaudit",), imports_modules=True, reserved=_NAMES)
     program.module("math")
     program.module("numpy", "np")
     setup, call = _call(program, mechanism)
@@ -137,18 +146,21 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
     likely, rare = ("LEFT", "RIGHT") if event.likelier == "left" else ("RIGHT", "LEFT")
     point = f"epsilon = {epsilon:g}" + f", delta = {delta:g}" * (delta > 0)
     lower = f"epsilon >= {math.floor(found.epsilon.lower * 1000) / 1000:g}"
-    if task.claim.point is None:
+    if found.point[1] > 0:
         lower += f" at delta = {found.point[1]:.3g}"
+    seen = found.witness.sentence().replace("on the left", "on LEFT")
     text = _TEMPLATE.format(
         title=_filled(f"{mechanism_name(mechanism)} does not satisfy {task.claim}."),
         meaning=_filled(
-            f"LEFT and RIGHT are neighbours ({found.pair.relation}). The claim says that the event "
-            f"below is at most e^{epsilon:g} times as likely on {likely} as on {rare}"
-            + (f", plus {delta:g}." if delta > 0 else ".")
+            f"LEFT and RIGHT are neighbours ({found.pair.relation}). The claim implies that "
+            f"P(event on {likely}) <= exp({epsilon:g}) P(event on {rare})"
+            + (f" + {delta:g}." if delta > 0 else ".")
         ),
         certificate=_filled(
-            f"An audit of seed {task.seed} certified {lower} on these datasets, except "
-            f"with probability {found.epsilon.failure_prob:g}: {found.witness.sentence()}."
+            f"An audit with random seed {task.seed} certified {lower} on these datasets, except "
+            f"with probability {found.epsilon.failure_prob:g}: "
+            + seen.replace("on the right", "on RIGHT")
+            + "."
         ),
         made=_filled(
             f"Made by dpaudit {versions()['dpaudit']}. The draws below are new."
@@ -159,18 +171,18 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
         datasets=datasets,
         draws=draws,
         failure_prob=task.failure_prob,
-        event=_filled(f"Return whether {event.description}.", "    ").strip(),
+        event=_filled(f"Return where {event.description}, in full precision.", "    ").strip(),
         code=_wrapped(code, "    return "),
         call=_wrapped(call, "    outputs = "),
-        outputs=_wrapped(outputs, "    x = "),
+        outputs=_wrapped(outputs, "    return "),
+        setup="".join(f"    {line}\n" for line in setup),
         likely=likely,
         rare=rare,
-        minus=f" - {delta!r}" if delta > 0 else "",
+        low=f"low - {delta!r}" if delta > 0 else "low",
+        at=f" at delta = {delta:g}" if delta > 0 else "",
         point=point,
         certified=lower,
-    ).replace(" , high)", ", high)")
-    for line in reversed(setup):
-        text = text.replace("    rng = np.random", f"    {line}\n    rng = np.random", 1)
+    )
     copied = sum(part.count("\n") + 1 for part in program.definitions)
     lines = text.count("\n") - copied - 2 * len(program.definitions)
     if copied > _SOURCE or lines > MOST_LINES:
@@ -178,7 +190,51 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
             f"the mechanism has {copied} lines, of which at most {_SOURCE} are copied, and the "
             f"rest of the program has {lines}, of which at most {MOST_LINES} are allowed"
         )
+    if len(text) > _LETTERS:
+        raise NotAlone(f"the program would have more than {_LETTERS:,} characters")
+    _check(text, event, mechanism, found)
     return text
+
+
+def _check(text: str, event: Event, mechanism: Any, found: Certificate) -> None:
+    """Run a program on few draws, and refuse it unless it does what the mechanism does."""
+    names: dict[str, Any] = {"__name__": "program"}
+    form, words = found.pair.form, "the program would not do what the mechanism does"
+    try:
+        with global_generators_kept():
+            exec(compile(text, "program", "exec"), names)
+            for name, data in (("LEFT", found.pair.left), ("RIGHT", found.pair.right)):
+                if form.digest(names[name]) != form.digest(data):
+                    raise NotAlone(f"the program would change the dataset {name}")
+                names["DRAWS"] = size = _ALIKE if _draws_alike(mechanism) else _CHECKED
+                made = mechanism(copy.deepcopy(data), size, rng=np.random.default_rng(1))
+                expected = event(np.asarray(made))
+                if size == _ALIKE:
+                    again = names["many_outputs"](names[name], np.random.default_rng(1))
+                    is_same = np.array_equal(names["in_event"](again), expected)
+                else:
+                    is_same = (
+                        abs(names["count_event"](names[name], 1) - int(expected.sum())) <= _FAR
+                    )
+                if not is_same:
+                    raise NotAlone(words)
+    except NotAlone:
+        raise
+    except Exception as error:
+        failed = f"{type(error).__name__}: {short(str(error), _REASON)}"
+        raise NotAlone(f"{words}, but raises {failed}") from error
+
+
+def _draws_alike(mechanism: Any) -> bool:
+    """Return whether a mechanism and its program draw the same from the same generator."""
+    while isinstance(mechanism, Scored | Outcomes | functools.partial):
+        if isinstance(mechanism, functools.partial):
+            mechanism = mechanism.func
+        else:
+            mechanism = mechanism.mechanism
+    if isinstance(mechanism, OneDraw):
+        return mechanism.randomness == "rng"
+    return is_seeded(mechanism) and getattr(mechanism, "called", None) is None
 
 
 def _chosen(found: Certificate) -> tuple[Event, Counts] | None:
@@ -238,17 +294,17 @@ def _rates(
 
 def _draws(counts: Counts, likelier: str, epsilon: float, delta: float, failure_prob: float) -> int:
     """Return how many draws should certify more than the claim again."""
-    low, high, _ = _rates(counts, likelier, delta, _DOUBT)
-    draws, most = _FEWEST, max(_MOST_FACTOR * counts.draws_left, 1_000_000)
-    while draws <= most:
+    low, high, most = _rates(counts, likelier, delta, _DOUBT)
+    enough, draws = epsilon + (most - epsilon) / 4, _FEWEST
+    while enough > epsilon and draws <= _MOST:
         hits = max(low * draws - 3 * math.sqrt(low * draws), 0.0)
         misses = min(high * draws + 3 * math.sqrt(high * draws), draws)
         again = Counts(int(hits), draws, math.ceil(misses), draws)
-        if _rates(again, "left", delta, failure_prob / 2)[2] > epsilon * _MARGIN:
+        if _rates(again, "left", delta, failure_prob / 2)[2] > enough:
             return draws
         draws *= 2
     raise NotAlone(
-        f"the violation of the event is so small that more than {most:,} draws would be needed"
+        f"the event violates the claim by so little that {_MOST:,} draws may not certify it again"
     )
 
 
@@ -417,7 +473,7 @@ def _array(program: Program, name: str, value: NDArray[Any]) -> list[str]:
     others = [at for at in range(len(value)) if not _same(value[at], common)]
     if common.size > _CELLS or len(others) > _ROWS:
         raise NotAlone(f"a dataset of {value.size:,} different numbers is too long")
-    is_constant = bool((common == common.flat[0]).all())
+    is_constant = value.dtype.kind in "biuf" and _same(common, np.full_like(common, common.flat[0]))
     start = f"np.repeat({program.source(common[None])}, {len(value)}, axis=0)"
     if is_constant:
         dtype = "" if value.dtype == float else f", dtype={value.dtype.name!r}"
@@ -432,7 +488,7 @@ def _row(program: Program, name: str, at: int, row: Any) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return bool(np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"))
+    return np.asarray(a).tobytes() == np.asarray(b).tobytes()  # -0.0 is not 0.0
 
 
 def _literal(program: Program, value: Any) -> str:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 _INSTALLED = ("site-packages", "dist-packages")
 _FOREIGN = ("numpy", "scipy")
+_PLAIN = (bool, int, float, str)
 
 
 class NotAlone(Exception):
@@ -39,10 +40,19 @@ class Program:
         Whether the program may import modules of any installed or importable package. By default,
         it imports only Python, numpy, scipy and mpmath, and contains the source of all other
         functions.
+    reserved : sequence of str, optional
+        Names that the program uses itself, so that no function or constant may have them.
     """
 
-    def __init__(self, refused: Sequence[str], *, imports_modules: bool = False) -> None:
+    def __init__(
+        self,
+        refused: Sequence[str],
+        *,
+        imports_modules: bool = False,
+        reserved: Sequence[str] = (),
+    ) -> None:
         self.refused, self._imports_modules = refused, imports_modules
+        self._reserved = reserved
         self._modules: dict[str, str] = {}
         self._names: dict[str, dict[str, str]] = {}
         self.definitions: list[str] = []
@@ -66,7 +76,21 @@ class Program:
 
     def module(self, module: str, name: str = "") -> None:
         """Import a module, with another name if `name` is given."""
-        self._modules[name or module] = module
+        name = name or module
+        self._claim(name, sys.modules.get(module, module))
+        self._modules[name] = module
+
+    def _claim(self, name: str, value: Any) -> bool:
+        """Give a name to a value; return False if it has the name already."""
+        if name in self._reserved:
+            raise NotAlone(f"the program itself uses the name {name}")
+        if name in self._known:
+            known = self._known[name]
+            if known is value or (type(known) is type(value) in _PLAIN and known == value):
+                return False
+            raise NotAlone(f"two objects are called {name}")
+        self._known[name] = value
+        return True
 
     def function(self, function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
         """Add a function and everything that it needs; return the name and the bound keywords."""
@@ -76,7 +100,7 @@ class Program:
                 raise NotAlone("a partial has positional arguments")
             bound = {**function.keywords, **bound}
             function = function.func
-        if self._imports_modules and self._imported(function):
+        if self._imports_modules and self._imported(function, getattr(function, "__name__", "")):
             return function.__name__, bound
         if not isinstance(function, FunctionType):
             raise NotAlone(f"{_called(function)} is no function that a module defines")
@@ -87,11 +111,10 @@ class Program:
 
     def _define(self, function: FunctionType) -> None:
         """Add the source of a function."""
-        if self._known.get(function.__name__) is function:
+        if hasattr(function, "__wrapped__"):
+            raise NotAlone(f"{function.__name__} is decorated")
+        if not self._claim(function.__name__, function):
             return
-        if function.__name__ in self._known:
-            raise NotAlone(f"two functions are called {function.__name__}")
-        self._known[function.__name__] = function
         try:
             source = textwrap.dedent(inspect.getsource(function))
             tree = ast.parse(source).body[0]
@@ -105,7 +128,7 @@ class Program:
             if not isinstance(value, ModuleType) or _is_foreign(value.__name__):
                 self._need(name, value)
             elif self._imports_modules and self._is_importable(value):
-                self._modules[name] = value.__name__
+                self.module(value.__name__, name)
             else:
                 # A function of a module beside the row is copied into the program.
                 for attribute in sorted(_attributes(name, tree)):
@@ -113,8 +136,8 @@ class Program:
                 text = re.sub(rf"\b{name}\.(?=\w)", "", text)
         self.definitions.append(text)
 
-    def _imported(self, value: Any) -> bool:
-        """Import a function or class by its name, and return whether that is possible."""
+    def _imported(self, value: Any, called: str) -> bool:
+        """Import a function or class as `called`, and return whether that is possible."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         found = sys.modules.get(module or "")
         if found is None or getattr(found, name, None) is not value:
@@ -123,13 +146,17 @@ class Program:
             return False
         *above, _ = itertools.accumulate(found.__name__.split("."), "{}.{}".format)
         public = (m for m in above if getattr(sys.modules.get(m), name, None) is value)
-        self._names.setdefault(next(public, found.__name__), {})[name] = ""
+        self._claim(called, value)
+        words = name if called == name else f"{name} as {called}"
+        self._names.setdefault(next(public, found.__name__), {})[words] = ""
         return True
 
     def _is_importable(self, module: ModuleType) -> bool:
         """Return whether a program can import a module without the refused packages."""
         file = getattr(module, "__file__", None)
         if module.__name__.partition(".")[0] in (*self.refused, "__main__"):
+            return False
+        if not all(part.isidentifier() for part in module.__name__.split(".")):
             return False
         try:
             spec = importlib.util.find_spec(module.__name__)
@@ -175,9 +202,9 @@ class Program:
         if isinstance(value, float) and not math.isfinite(value):
             self._names.setdefault("math", {})["inf" if value == value else "nan"] = ""
             return repr(value)
-        if value is None or isinstance(value, bool | int | float | str | bytes):
+        if value is None or type(value) in (*_PLAIN, bytes):
             return repr(value)
-        if isinstance(value, np.ndarray):
+        if type(value) is np.ndarray:
             return self._array(value)
         if type(value) in (list, tuple, set):
             parts = ", ".join(map(self.source, value))
@@ -196,31 +223,31 @@ class Program:
             raise NotAlone(f"an array of dtype {value.dtype} is no plain data")
         self._modules["np"] = "numpy"
         plain = np.array(value.tolist()).dtype if value.size else np.dtype(float)
-        other = value.dtype != plain and value.dtype.kind in "biuf"
-        dtype = f", dtype={value.dtype.name!r}" if other else ""
+        words = value.dtype.str[1:] if value.dtype.kind in "US" else value.dtype.name
+        dtype = f", dtype={words!r}" if value.dtype != plain else ""
         if not value.size:
             return f"np.zeros({value.shape}{dtype})"
         return f"np.array({self.source(value.tolist())}{dtype})"
 
     def _need(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType):
-            self._modules[name] = value.__name__
+            self.module(value.__name__, name)
         elif isinstance(value, FunctionType) and not _is_foreign(value.__module__):
             if value.__module__.partition(".")[0] in self.refused:
                 raise NotAlone(f"{name} belongs to {value.__module__}")
+            if self._imports_modules and self._imported(value, name):
+                return
             if value.__name__ != name:
                 raise NotAlone(f"{value.__name__} is called {name}")
             self.function(value)
-        elif isinstance(value, bool | int | float | str) or (
-            self._imports_modules and isinstance(value, np.ndarray | list | tuple | dict)
+        elif type(value) in _PLAIN or (
+            self._imports_modules
+            and (type(value) in (np.ndarray, list, tuple, dict) or isinstance(value, np.generic))
         ):
-            known = self._known.get(name, value)
-            if known is not value and known != value:
-                raise NotAlone(f"two constants are called {name}")
-            if name not in self._known:
-                self._known[name] = value
+            if self._claim(name, value):
                 self.definitions.append(f"{name} = {self.source(value)}")
-        elif not (self._imports_modules and self._imported(value)):
+        elif not (self._imports_modules and self._imported(value, name)):
+            self._claim(name, value)
             self._names.setdefault(_home(name, value), {})[name] = ""
 
 
@@ -279,6 +306,9 @@ def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
         for arg in _all_of(node)
     }
     local |= {node.name for node in ast.walk(body) if isinstance(node, ast.FunctionDef)}
+    inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
+    local |= {(a.asname or a.name).partition(".")[0] for node in inner for a in node.names}
+    local |= {n.name for n in ast.walk(body) if isinstance(n, ast.ExceptHandler) and n.name}
     for name in sorted(used - local - set(found)):
         if name in around:
             found[name] = around[name]

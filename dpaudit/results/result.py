@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -598,17 +599,19 @@ def _issue_of(result: AuditResult, program: str) -> str:
     parts = [
         f"# {result.mechanism} does not satisfy its privacy claim",
         result.sentence(),
-        f"**Smallest pair of datasets:** {pair}.",
-        f"**Observed on this pair:** {witness.sentence()}. This certifies epsilon >= "
-        f"{epsilon.lower:.4g}, except with probability {epsilon.failure_prob:g}.",
+        f"**{'Pair' if smallest is None else 'Smallest pair'} of datasets:** {pair}.",
+        f"**Observed on this pair:** {witness.sentence()}. On this pair alone, this certifies "
+        f"epsilon >= {math.floor(epsilon.lower * 1000) / 1000:g}, except with probability "
+        f"{epsilon.failure_prob:g}.",
     ]
     for cause, label in zip(result.likely_causes, ("Likely cause", "Or"), strict=False):
         lines = "".join(f"\n    {line.code.strip()}  # {line}" for line in cause.lines)
         words = f"**{label}:** {cause.words}. The evidence: {cause.evidence}."
         parts.append(words + f"\n{lines}" * bool(lines))
     if program:
-        local = ("import sys", "sys.path.insert(")  # a reader of the issue has other folders
-        shown = [line for line in program.splitlines() if not line.startswith(local)]
-        program = "\n".join(shown)
-        parts.append(f"This program shows it again:\n\n```python\n{program}\n```")
+        # A reader of the issue has other folders.
+        every = program.splitlines()
+        shown = "\n".join(at for at in every if not at.startswith("sys.path.insert(0, "))
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", program)), default=0))
+        parts.append(f"This program shows it again:\n\n{fence}python\n{shown}\n{fence}")
     return "\n\n".join([*parts, f"Versions: {versions}."]) + "\n"
