@@ -48,6 +48,7 @@ SLOW = {
     "guides/causes.md",
     "guides/frames.md",
     "guides/one-run.md",
+    "guides/refuted.md",
     "guides/sparse-vector.md",
     "quickstart.md",
     "tutorial.md",

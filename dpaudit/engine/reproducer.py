@@ -142,7 +142,7 @@ def _program(task: Task, mechanism: Any, found: Certificate) -> str:
     used = [name for name in _fields(event) if repr(name) in code]
     outputs = _outputs(event, used, mechanism, found)
     datasets = _datasets(program, found.pair.left, found.pair.right)
-    definitions = "\n\n\n".join(program.definitions)
+    definitions = _joined(program.definitions)
     likely, rare = ("LEFT", "RIGHT") if event.likelier == "left" else ("RIGHT", "LEFT")
     point = f"epsilon = {epsilon:g}" + f", delta = {delta:g}" * (delta > 0)
     lower = f"epsilon >= {math.floor(found.epsilon.lower * 1000) / 1000:g}"
@@ -377,6 +377,15 @@ def _imports(program: Program) -> list[str]:
     at = len(first) - ("import numpy as np" in first)
     rest = [line for line in lines if line not in first]
     return [*first[:at], "import sys", *first[at:], *folders, *rest]
+
+
+def _joined(definitions: list[str]) -> str:
+    """Return functions and constants, with two empty lines around each function."""
+    text = ""
+    for before, part in zip(["", *definitions], definitions, strict=False):
+        is_near = not (before.startswith("def ") or part.startswith("def "))
+        text += ("\n" if is_near else "\n\n\n") * bool(text) + part
+    return text
 
 
 def _near(folder: str) -> str:
