@@ -236,9 +236,6 @@ FIRST_BATCH = 48
 GROWTH = 1.5
 """The draws on which bets were placed grow by at most this factor in one batch."""
 
-TRIAL_GROWTH = 2.0
-"""The same for a trial, where learning again costs more time than the draws that it saves."""
-
 CALLS_PER_BATCH = 16
 """Largest number of calls of a batch. The wealth is updated after each call."""
 
@@ -312,10 +309,9 @@ class Game:
             batch += 1
             # The size of a batch grows with the number of earlier draws on which bets were placed.
             # A long search must not lead to a large first batch.
-            growth = TRIAL_GROWTH if self.task.is_trial else GROWTH
-            size = max(FIRST_BATCH, int((self.spent - self.explored) * (growth - 1)))
+            size = max(FIRST_BATCH, int((self.spent - self.explored) * (GROWTH - 1)))
             size = min(size, budget - self.spent)
-            if self.spent >= learnt_on * (1 + (growth - 1) / 2):
+            if self.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
                 self._learn_again(rng)
                 learnt_on = self.spent
             self._play_batch(self._bets(), size, f"batch {batch}")
