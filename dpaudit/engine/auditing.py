@@ -55,7 +55,7 @@ class Settings:
     """How an audit is executed.
 
     Certified numbers do not depend on these settings, except through `max_seconds`. Without
-    `shrink`, the result has no smallest pair.
+    `shrink`, the result has no smallest pair, no likely causes and no program.
 
     Parameters
     ----------
@@ -87,7 +87,10 @@ class Settings:
         number planned.
     shrink : bool, optional
         Whether an audit that refutes its claim then looks for the smallest pair on which the claim
-        is refuted. This takes at most as many draws as the audit. The default is True.
+        is refuted, and for likely causes. Each takes at most as many draws as the audit. The audit
+        then writes the program of :meth:`AuditResult.reproducer`. If the event of the refutation
+        cannot be written, at most 20,000 more draws per dataset look for a simple event. The
+        default is True.
 
     Raises
     ------

@@ -35,6 +35,7 @@ from dpaudit import (
     audit,
     one_draw,
     unseeded,
+    within_sensitivity,
 )
 from dpaudit.engine.reproducer import MOST_LINES
 from dpaudit.mechanisms import global_generators_kept
@@ -97,6 +98,29 @@ def of_lists(data: list[list[float]], size: int, *, rng: Generator) -> Array:
     return sum(map(sum, data)) + rng.laplace(scale=0.25, size=size)
 
 
+def rows(data: Array, size: int, *, rng: Generator) -> Array:
+    made = np.zeros(size, dtype=[("a", float), ("b", int)])
+    made["a"] = data.sum() + rng.laplace(size=size)
+    return made
+
+
+def ragged(data: Array, *, rng: Generator) -> list[float]:
+    return [1.0] * (1 + int(abs(data.sum() + rng.laplace())))
+
+
+def sometimes(data: Array, *, rng: Generator) -> float | None:
+    noisy = float(data.sum() + rng.laplace())
+    return noisy if noisy > 2 else None
+
+
+def of_queries(data: Array, size: int, *, rng: Generator) -> Array:
+    return data + rng.laplace(scale=0.25, size=(size, *data.shape))
+
+
+def first(outputs: Array) -> Array:
+    return np.asarray(outputs[:, 0])
+
+
 def twice(draw: float) -> float:
     return 2 * draw
 
@@ -114,6 +138,19 @@ AUDITS: dict[str, tuple[Any, Any, Any]] = {
     "global generators": (one_draw(legacy, randomness="legacy"), CLAIM, PAIR),
     "a seed": (one_draw(by_seed, randomness="integer"), CLAIM, PAIR),
     "its own noise": (own_noise, CLAIM, PAIR),
+    "record arrays": (rows, CLAIM, PAIR),
+    "ragged lists": (one_draw(ragged), CLAIM, PAIR),
+    "missing answers": (one_draw(sometimes), CLAIM, PAIR),
+    "query values": (
+        of_queries,
+        PureDP(1.0, relation=within_sensitivity(1.0)),
+        NeighborPair(np.zeros(2), np.ones(2), relation=within_sensitivity(1.0)),
+    ),
+    "an absent user": (
+        mean,
+        PureDP(1.0, relation=Relation.ADD_REMOVE_USER),
+        NeighborPair(RIGHT, LEFT[:-1], relation=Relation.ADD_REMOVE_USER),
+    ),
     "lists": (of_lists, CLAIM, NeighborPair([[0.0], [0.0, 0.0]], [[0.0], [1.0, 1.0]])),
     "pandas": (of_frame, CLAIM, NeighborPair(pd.DataFrame(COLUMN), pd.DataFrame(MOVED), by="user")),
     "polars": (of_frame, CLAIM, NeighborPair(pl.DataFrame(COLUMN), pl.DataFrame(MOVED), by="user")),
@@ -150,6 +187,13 @@ def test_the_program_refutes_the_claim_without_dpaudit(kind: str, tmp_path: Path
     code = program.split('"""', 2)[2]
     assert "dpaudit" not in code
     assert all(len(line) <= 100 for line in program.splitlines())
+    certified, claimed = numbers(ran(program, tmp_path))
+    assert certified > claimed
+
+
+def test_a_score_is_part_of_the_program(tmp_path: Path) -> None:
+    program = audited(several, PureDP(1.0, relation=RELATION), PAIR, score=first).reproducer()
+    assert "first(several(data, DRAWS, rng=rng))" in program
     certified, claimed = numbers(ran(program, tmp_path))
     assert certified > claimed
 
