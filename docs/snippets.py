@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import linecache
 import os
 import re
 import subprocess
@@ -90,7 +91,10 @@ class Page:
             return
         # Results name lines of the code. These lines are numbered within their block, so the
         # numbers stay the same when the page grows.
-        code = compile(block.text, f"{self.path.stem}.py", "exec")
+        name = f"line {block.line}/{self.path.stem}.py"
+        lines = block.text.splitlines(keepends=True)
+        linecache.cache[name] = (len(block.text), None, lines, name)  # as for a cell of a notebook
+        code = compile(block.text, name, "exec")
         needs = block.word("needs")
         if needs and importlib.util.find_spec(needs) is None:
             self.printed = None

@@ -3,7 +3,15 @@
 The engine also plans the number of draws.
 """
 
-from dpaudit.engine.auditing import MIN_DRAWS, NOISE, Pairs, Settings, audit, checked_settings
+from dpaudit.engine.auditing import (
+    ALL_MUTANTS,
+    MIN_DRAWS,
+    NOISE,
+    Pairs,
+    Settings,
+    audit,
+    checked_settings,
+)
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.concluding import versions
 from dpaudit.engine.driver import Frozen, Instrument
@@ -15,6 +23,7 @@ from dpaudit.engine.planning import Plan, draws_to_refute, plan
 from dpaudit.engine.task import Run
 
 __all__ = [
+    "ALL_MUTANTS",
     "MIN_DRAWS",
     "NOISE",
     "Bound",

@@ -195,8 +195,8 @@ MIN_DRAWS, MAX_DRAWS = 20, 10**10
 
 METHODS = ("fixed", "sequential")
 
-NOISE = "noise"
-"""Value of `mutants` that requests mutants of the mechanism's noise."""
+ALL_MUTANTS, NOISE = "all", "noise"
+"""Values of `mutants` that request mutants of the mechanism's noise and code, or of its noise."""
 
 _DRAWS = "draws its outputs"
 
@@ -312,18 +312,25 @@ def default_portfolio(claim: Claim) -> Portfolio:
     return portfolio()
 
 
+def edits_wanted(mutants: Any) -> bool:
+    """Return whether mutants of the code are wanted, and not only mutants of the noise."""
+    if mutants is None or isinstance(mutants, str):
+        return bool(mutants == ALL_MUTANTS)
+    return not any(isinstance(one, str) and one == NOISE for one in mutants)
+
+
 def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
     """Return the given mutants and changes, or None if no mutants are wanted."""
     if mutants is None:
         return None
-    if isinstance(mutants, str) and mutants == NOISE:
+    if isinstance(mutants, str) and mutants in (ALL_MUTANTS, NOISE):
         return ()
     if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
         raise TypeError(
-            f"mutants must be {NOISE!r}, None, or a list of mechanisms with one mistake "
-            f"each, got {_validate.describe(mutants)}"
+            f"mutants must be {ALL_MUTANTS!r}, {NOISE!r}, None, or a list of mechanisms with one "
+            f"mistake each, got {_validate.describe(mutants)}"
         )
-    given = tuple(mutants)
+    given = tuple(one for one in mutants if not (isinstance(one, str) and one == NOISE))
     for mutant in given:
         if not isinstance(mutant, Change):
             check_kind("mutants", mutant, mechanism)
@@ -364,7 +371,7 @@ def audit(
     draws: int = DEFAULT_DRAWS,
     seed: int = DEFAULT_SEED,
     failure_prob: float = DEFAULT_FAILURE_PROB,
-    mutants: str | Sequence[Any] | None = NOISE,
+    mutants: str | Sequence[Any] | None = ALL_MUTANTS,
     method: str | Instrument[Any] = "fixed",
     score: Callable[[Any], Any] | None = None,
     float_attack: bool | FloatAttack = False,
@@ -397,14 +404,16 @@ def audit(
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). The default is
         1e-6.
-    mutants : "noise", sequence or None, optional
+    mutants : "all", "noise", sequence or None, optional
         Mutants, on which the audit shows its power. Each mutant is the mechanism with one mistake.
         Each mutant is audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`).
-        With "noise" (the default), mutants are made from the mechanism's noise. A sequence gives
-        additional mutants: mechanisms with other mistakes, and changes such as
-        ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``. The audit must kill
-        every mutant of the sequence. With None, no mutants are made, and an audit that finds no
-        violation ends in NO_POWER. A refuted claim needs no mutants.
+        With "all" (the default), mutants are made from the mechanism's noise and from other lines
+        of its code, such as the lines that clip. With "noise", only the noise is changed, which
+        takes less time. A sequence gives additional mutants: mechanisms with other mistakes, and
+        changes such as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``. The
+        audit must kill every mutant of the sequence. If the sequence contains "noise", the code is
+        not changed. With None, no mutants are made, and an audit that finds no violation ends in
+        NO_POWER. A refuted claim needs no mutants.
     method : {"fixed", "sequential"} or Instrument, optional
         With "fixed" (the default), the audit certifies as much as `draws` draws allow. With
         "sequential", the audit stops as soon as the claim is refuted. The audit also stops as soon
@@ -483,6 +492,7 @@ def audit(
             workers=workers,
             cache_dir=settings.cache_dir,
             shrinks=settings.shrink,
+            edits=edits_wanted(mutants),
         )
         result = _audited(task, mechanism, given)
     return replace(result, seconds=time.perf_counter() - start)

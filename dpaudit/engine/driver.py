@@ -42,7 +42,7 @@ from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
-from dpaudit.engine.mutation import MutantRuns, mutants_of, run_mutants
+from dpaudit.engine.mutation import MutantRuns, code_mutants_of, mutants_of, run_mutants
 from dpaudit.engine.reproducer import reproducer_of
 from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
@@ -140,16 +140,17 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     mechanism : callable, AdditiveNoise or ExactMechanism
         The audited mechanism.
     given : tuple or None
-        Mutants in addition to the mutants of the mechanism's noise. With None, there are no mutants
-        at all.
+        Mutants in addition to those of the mechanism's noise and code. With None, there are no
+        mutants at all.
     """
-    planned = 2 * task.draws * (1 if given is None else 2 + len(given))
+    planned = 2 * task.draws * (1 if given is None else 2 + task.edits + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
     certificate = certificate_of(task, mechanism, "mechanism")
     mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refuted claim needs no proof of power
         made = mutants_of(task, mechanism, certificate, given)
-        mutant_runs = run_mutants(task, made, certificate, certify=certificate_of)
+        code = code_mutants_of(task, mechanism, certificate)
+        mutant_runs = run_mutants(task, made, certificate, certify=certificate_of, code=code)
         if task.instrument is None:
             model = family_of(task, mechanism, certificate, made)
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()

@@ -117,6 +117,8 @@ class Task:
         event that is expected to certify most.
     shrinks : bool
         Whether a smaller pair is searched if the claim is refuted.
+    edits : bool
+        Whether mutants of the mechanism's code are made, besides those of its noise.
     stored : mapping of str to int, optional
         Number of available outputs of each side, if the outputs were drawn elsewhere.
     watch : Watch
@@ -141,6 +143,7 @@ class Task:
     is_trial: bool = False
     wants_simple: bool = False
     shrinks: bool = False
+    edits: bool = False
     stored: Mapping[str, int] | None = None
     watch: Watch = field(default_factory=Watch)
     workers: Workers | None = None

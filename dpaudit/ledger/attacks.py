@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
-from dpaudit.engine import Settings, audit
+from dpaudit.engine import NOISE, Settings, audit
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.cases import Cases, Changed, is_domain
 from dpaudit.ledger.paper import Statement
@@ -393,14 +393,14 @@ class Attack:
 
         A certified violation refutes the statement. The ratio is the certified epsilon divided by
         the claimed epsilon. Mutants are made from the mechanism's noise. Pass `mutants` to add
-        other mutants.
+        other mutants. ``dpaudit ledger --mutants`` changes the other lines of an algorithm.
 
         Parameters
         ----------
         survivors : str, optional
             Why mutants survive, if any mutants do.
         """
-        ledger = self._ledger
+        ledger, given = self._ledger, options.pop("mutants", NOISE)
         result = audit(
             mechanism,
             claim,
@@ -409,6 +409,7 @@ class Attack:
             seed=ledger.seed,
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
             id=f"{ledger.row.id}#{ledger.next_number()}",
+            mutants=given if given is None or isinstance(given, str) else [NOISE, *given],
             settings=Settings(shrink=False),  # a row keeps the pair that refuted the guarantee
             **options,
         )

@@ -1,12 +1,15 @@
 """Mutants: copies of a mechanism with one mistake each, which an audit should detect.
 
-:func:`of_noise` makes the mutants of a mechanism's noise automatically. :func:`without`,
-:func:`patch`, :func:`quieter` and :func:`scaled` make other mutants. Pass these in the argument
+:func:`of_noise` makes the mutants of a mechanism's noise, and :func:`of_code` makes the mutants of
+its other lines. An audit uses both. :func:`without`, :func:`patch`, :func:`quieter` and
+:func:`scaled` make other mutants. Pass these in the argument
 ``mutants`` of an audit.
 """
 
 from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
+from dpaudit.mutants.edits import NO_CHANGE, CodeMutants, of_code
+from dpaudit.mutants.mistakes import KINDS
 from dpaudit.mutants.noise import (
     ALL,
     ALL_NOISE,
@@ -30,7 +33,9 @@ __all__ = [
     "CERTAIN",
     "GAUSSIAN",
     "HALVED",
+    "KINDS",
     "LAPLACE",
+    "NO_CHANGE",
     "RAISED",
     "REMOVED",
     "TREATMENTS",
@@ -38,6 +43,7 @@ __all__ = [
     "Amplifier",
     "Change",
     "ChangedNoise",
+    "CodeMutants",
     "Key",
     "Line",
     "Mutant",
@@ -50,6 +56,7 @@ __all__ = [
     "amount_lines",
     "amplifiers",
     "branch",
+    "of_code",
     "of_noise",
     "patch",
     "quieter",

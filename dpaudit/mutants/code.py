@@ -93,7 +93,10 @@ def without(name: str) -> Change:
     """
     target = Target.named(name)
 
-    return Change(f"without {name}", lambda mechanism: _patched(mechanism, target, target.first))
+    def apply(mechanism: Any) -> Any:
+        return changed_by(Patch(target, target.first), mechanism)
+
+    return Change(f"without {name}", apply)
 
 
 def patch(name: str, replacement: Callable[..., Any]) -> Change:
@@ -114,7 +117,7 @@ def patch(name: str, replacement: Callable[..., Any]) -> Change:
     _validate.function(replacement=replacement)
     target = Target.named(name)
     words = f"{name} replaced by {mechanism_name(replacement)}"
-    return Change(words, lambda mechanism: _patched(mechanism, target, replacement))
+    return Change(words, lambda mechanism: changed_by(Patch(target, replacement), mechanism))
 
 
 def quieter(name: str, factor: float = 0.0) -> Change:
@@ -152,7 +155,7 @@ def quieter(name: str, factor: float = 0.0) -> Change:
         return value + factor * (np.asarray(target.original(*args, **kwargs)) - value)
 
     words = f"{name} without its noise" if factor == 0 else f"{name} with {factor:g} of its noise"
-    return Change(words, lambda mechanism: _patched(mechanism, target, moved))
+    return Change(words, lambda mechanism: changed_by(Patch(target, moved), mechanism))
 
 
 def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
@@ -323,6 +326,11 @@ class Patch:
             "a replacement must not be pickled, because it changes the modules of this process"
         )
 
+    @property
+    def words(self) -> str:
+        """The change in words."""
+        return f"with {self.target.name} replaced"
+
     @contextmanager
     def in_force(self) -> Iterator[None]:
         """Replace the function everywhere, and restore it at the end."""
@@ -344,41 +352,41 @@ class Patch:
 
 
 class Patched:
-    """A mechanism that replaces a function during its calls."""
+    """A mechanism that replaces code during its calls."""
 
-    def __init__(self, mechanism: Any, patch: Patch) -> None:
+    def __init__(self, mechanism: Any, patch: Any) -> None:
         self.mechanism, self.patch = mechanism, patch
-        self.__name__ = f"{mechanism_name(mechanism)} with {patch.target.name} replaced"
+        self.__name__ = f"{mechanism_name(mechanism)}, {patch.words}"
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
     @property
     def changed(self) -> int:
         """Number of calls of the replacement."""
-        return self.patch.calls
+        return int(self.patch.calls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the mechanism while the function is replaced."""
+        """Call the mechanism while the code is replaced."""
         with self.patch.in_force():
             return self.mechanism(*args, **kwargs)
 
 
 class PatchedPmf(Patched):
-    """A mechanism with a pmf that replaces a function during its calls."""
+    """A mechanism with a pmf that replaces code during its calls."""
 
     def pmf(self, data: Array) -> Any:
-        """Return the pmf, computed while the function is replaced."""
+        """Return the pmf, computed while the code is replaced."""
         with self.patch.in_force():
             return self.mechanism.pmf(data)
 
 
-def _patched(mechanism: Any, target: Target, replacement: Callable[..., Any]) -> Any:
-    made = Patch(target, replacement)
+def changed_by(patch: Any, mechanism: Any) -> Any:
+    """Return the mechanism with code replaced by a patch, or by an edit, during its calls."""
     if isinstance(mechanism, ExactMechanism):
-        return PatchedPmf(mechanism, made)
+        return PatchedPmf(mechanism, patch)
     if not isinstance(mechanism, AdditiveNoise):
-        return Patched(mechanism, made)
-    # The replaced function may be the function that keeps the centres inside their ball.
-    centers = Patched(mechanism.centers, made)
+        return Patched(mechanism, patch)
+    # The replaced code may be the code that keeps the centres inside their ball.
+    centers = Patched(mechanism.centers, patch)
     return mechanism.with_centers(functools.wraps(mechanism.centers)(centers), ball=None)
 
 

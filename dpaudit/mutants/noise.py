@@ -25,6 +25,7 @@ from dpaudit.mechanisms import (
 from dpaudit.mutants.recorder import Key, Plan, run
 from dpaudit.mutants.sites import Recording, Site, record
 from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, SCALED, STALE, TREATMENTS
+from dpaudit.neighbors import NeighborPair
 
 Array = NDArray[Any]
 
@@ -63,6 +64,13 @@ class Mutant:
         kinds of mistake.
     calls : {"all", "first", "last"}
         The calls of the noise that are changed.
+    kind : str
+        Kind of a mistake in code, such as "clipping". Empty for changes of the noise, and for
+        mutants that a user gave.
+    note : str
+        Why the mutant need not be audited; empty if it should be.
+    pair : NeighborPair or None
+        Pair on whose sides the draws of a mutant of the code differ most.
     """
 
     name: str
@@ -70,6 +78,9 @@ class Mutant:
     noise: str = ""
     change: str = ""
     calls: str = ALL
+    kind: str = ""
+    note: str = ""
+    pair: NeighborPair | None = None
 
     @property
     def has_effect(self) -> bool:

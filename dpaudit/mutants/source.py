@@ -48,7 +48,7 @@ def traced(mechanism: Any, calls: Iterable[Callable[[], Any]]) -> Trace:
     call is not recorded, because Python 3.12 starts to report instructions only after it.
     """
     always: frozenset[tuple[CodeType, int]] | None = None
-    package = _package(code) if (code := _code_of(mechanism)) is not None else "own"
+    package = package_of(code) if (code := code_of(mechanism)) is not None else "own"
     ever: set[tuple[CodeType, int]] = set()
     returns: dict[Line, None] = {}
     for at, call in enumerate(calls):
@@ -63,7 +63,7 @@ def traced(mechanism: Any, calls: Iterable[Callable[[], Any]]) -> Trace:
             return local
 
         def enter(frame: FrameType, *_: Any, local: Any = local) -> Any:
-            if not is_own(frame.f_code) or _package(frame.f_code) != package:
+            if not is_own(frame.f_code) or package_of(frame.f_code) != package:
                 return None
             frame.f_trace_opcodes = True
             return local
@@ -83,7 +83,7 @@ def traced(mechanism: Any, calls: Iterable[Callable[[], Any]]) -> Trace:
     return Trace(always or frozenset(), frozenset(ever), tuple(returns))
 
 
-def _code_of(mechanism: Any) -> CodeType | None:
+def code_of(mechanism: Any) -> CodeType | None:
     """Return the code of the function inside a mechanism, or None."""
     inner = ("mechanism", "function", "func", "centers", "__wrapped__", "__call__")
     for _ in inner:
@@ -94,7 +94,7 @@ def _code_of(mechanism: Any) -> CodeType | None:
     return None
 
 
-def _package(code: CodeType) -> str:
+def package_of(code: CodeType) -> str:
     """Return the package of installed code, or "own" for all code that is not installed."""
     _, installed, inside = code.co_filename.rpartition("-packages")
     return inside.strip("\\/").partition("/")[0] if installed else "own"

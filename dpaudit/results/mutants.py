@@ -57,6 +57,9 @@ class MutantResult:
         Why the mutant was not audited. Empty if the mutant was audited.
     change : str
         Change of the noise, such as "removed" or "halved". Empty for a mutant given by the user.
+    kind : str
+        Kind of a mistake in the code, such as "clipping". Empty for a changed noise, and for a
+        mutant given by the user.
     """
 
     name: str
@@ -71,6 +74,7 @@ class MutantResult:
     calls: str = "all"
     note: str = ""
     change: str = field(default="", metadata=LATER)
+    kind: str = field(default="", metadata=LATER)
 
     @property
     def is_given(self) -> bool:
@@ -78,7 +82,7 @@ class MutantResult:
 
         If False, dpaudit made the mutant.
         """
-        return not self.noise
+        return not (self.noise or self.kind)
 
     @property
     def killed(self) -> bool:
@@ -95,16 +99,47 @@ class MutantResult:
 
 
 def mutation_score(mutants: Sequence[MutantResult]) -> tuple[int, int]:
-    """Return the number of killed mutants and the number of mutants that were run."""
-    judged = [mutant for mutant in mutants if mutant.status is not MutantStatus.NOT_RUN]
+    """Return the number of killed mutants and the number of mutants that were run.
+
+    Mutants of the code do not count, because some of them satisfy the claim.
+    """
+    judged = [m for m in mutants if m.status is not MutantStatus.NOT_RUN and not m.kind]
     return sum(mutant.killed for mutant in judged), len(judged)
 
 
+def code_scores(mutants: Sequence[MutantResult]) -> dict[str, tuple[int, int]]:
+    """Return the number of killed mutants and of mutants that were run, by kind of mistake."""
+    of_code = [m for m in mutants if m.kind and m.status is not MutantStatus.NOT_RUN]
+    return {
+        kind: (sum(m.killed for m in of_code if m.kind == kind), count)
+        for kind, count in sorted(Counter(m.kind for m in of_code).items())
+    }
+
+
 def score_words(mutants: Sequence[MutantResult]) -> str:
-    """Return the mutation score in words."""
+    """Return the mutation score in words, by kind if mutants of the code were run."""
     killed, judged = mutation_score(mutants)
-    left = len(mutants) - judged
-    return f"{killed} of {judged} killed" + (f" ({left} more not run)" if left else "")
+    left = sum(not m.kind for m in mutants) - judged
+    more = f" ({left} more not run)" if left else ""
+    of_code = code_scores(mutants)
+    if not of_code:
+        return f"{killed} of {judged} killed{more}"
+    given = mutation_score([m for m in mutants if m.is_given])
+    noise = mutation_score([m for m in mutants if m.noise])
+    scores = {"given": given, "noise": noise} | of_code
+    words = [f"{kind} {k} of {n}" for kind, (k, n) in scores.items() if n]
+    return f"{', '.join(words)} killed{more}"
+
+
+def surviving_code(mutants: Sequence[MutantResult]) -> list[str]:
+    """Return the surviving mutants of the code in words. Some of them may satisfy the claim."""
+    found = [
+        f"{m.name}, in {m.draws:,} draws"
+        for m in mutants
+        if m.kind and m.status is MutantStatus.SURVIVED
+    ]
+    more = len(found) - _NAMED
+    return found[:_NAMED] + [f"and {more} other{'s' if more > 1 else ''}"] * (more > 0)
 
 
 def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:

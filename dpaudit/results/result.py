@@ -33,6 +33,7 @@ from dpaudit.results.mutants import (
     mutant_lines,
     mutation_score,
     score_words,
+    surviving_code,
     undetected_words,
 )
 from dpaudit.results.reproducer import Reproducer
@@ -399,6 +400,7 @@ class AuditResult:
             ("mutants", score_words(self.mutants)),
             ("detectable", detectable),
             ("undetected mutants", "; ".join(undetected_words(self.mutants))),
+            ("harmless or missed", "; ".join(surviving_code(self.mutants))),
             ("not covered", "; ".join(self.not_covered)),
         ]
 

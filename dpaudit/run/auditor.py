@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import (
+    ALL_MUTANTS,
     MIN_DRAWS,
-    NOISE,
     Instrument,
     Pairs,
     Settings,
@@ -75,7 +75,7 @@ class Auditor:
         claim: Claim,
         pairs: Pairs | None = None,
         *,
-        mutants: str | Sequence[Any] | None = NOISE,
+        mutants: str | Sequence[Any] | None = ALL_MUTANTS,
         draws: int | None = None,
         draws_factor: float | None = None,
         method: str | Instrument[Any] | None = None,

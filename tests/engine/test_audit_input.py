@@ -166,9 +166,9 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[2]]}, ValueError, "have one relation if they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
-    ({"mutants": 3}, TypeError, "^mutants must be 'noise', None, or a list"),
-    ({"mutants": laplace}, TypeError, "^mutants must be 'noise', None, or a list"),
-    ({"mutants": "half"}, TypeError, "^mutants must be 'noise', None, or a list"),
+    ({"mutants": 3}, TypeError, "^mutants must be 'all', 'noise', None, or a list"),
+    ({"mutants": laplace}, TypeError, "^mutants must be 'all', 'noise', None, or a list"),
+    ({"mutants": "half"}, TypeError, "^mutants must be 'all', 'noise', None, or a list"),
     ({"mutants": [laplace, 3]}, TypeError, "must hold functions"),
     (
         {"mutants": [AdditiveNoise(laplace, scale=1.0)]},

@@ -18,6 +18,7 @@ from dpaudit import (
     AuditResult,
     NeighborPair,
     PureDP,
+    Settings,
     Verdict,
     audit,
     mutants,
@@ -407,8 +408,9 @@ def test_mutants_of_the_noise_spend_as_much_as_the_audit_and_once_more_if_all_su
     draws = 5000
     for pair, most in ((ONE, 1.0), (NeighborPair([[0.0]], [[0.0]]), 2.0)):
         result = audited(stepwise, pair, draws=draws, claim=ApproxDP(1.0, 1e-3))
-        spent = sum(m.draws for m in result.mutants)
-        least = len(result.mutants) * mutation.LEAST_ROUND
+        of_noise = [m for m in result.mutants if m.noise]
+        spent = sum(m.draws for m in of_noise)
+        least = len(of_noise) * mutation.LEAST_ROUND
         assert spent <= most * draws + least
 
 
@@ -442,3 +444,140 @@ def test_mutants_that_are_private_are_killed_no_more_often_than_said() -> None:
         result = audited(quiet, mutants=[laplace], draws=3000, seed=seed, failure_prob=0.05)
         unlucky += bool(result.mutants) and result.mutants[0].killed
     assert unlucky <= 14
+
+
+# --- mutants of the code ---
+
+
+def users_clipped(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.clip(data.mean(axis=1), 0.0, 1.0).sum() + rng.laplace(scale=1.0, size=size)
+
+
+def bounded_later(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.clip(clipped_sum(data, size, rng=rng), 0.0, 9.0)
+
+
+OUTSIDE = NeighborPair([[0.5, 0.5, 0.5], [9.0, 7.0, 8.0]], [[0.5, 0.5, 0.5], [-9.0, -8.0, -7.0]])
+SINGLE = NeighborPair([[0.5], [9.0]], [[0.5], [-9.0]])
+INSIDE = NeighborPair([[0.5, 0.5, 0.5], [1.0, 0.8, 0.9]], [[0.5, 0.5, 0.5], [0.1, 0.2, 0.3]])
+
+
+def of_code(result: AuditResult) -> dict[str, MutantStatus]:
+    return {m.name.rpartition(", line ")[0]: m.status for m in result.mutants if m.kind}
+
+
+def test_mistakes_in_the_code_are_killed_and_reported_by_kind() -> None:
+    result = audited(users_clipped, OUTSIDE, draws=20_000)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert of_code(result) == {
+        "clipping: np.clip(data.mean(axis=1), 0.0, 1.0) returns its argument": "killed",
+        "contribution: data.mean(axis=1) takes each item for a user": "killed",
+        "sensitivity: 1.0 divided by 2": "killed",
+        "sensitivity: 1.0 divided by 3, the items of a user": "killed",
+    }
+    words = "noise 2 of 2, clipping 1 of 1, contribution 1 of 1, sensitivity 2 of 2 killed"
+    assert words in result.summary()
+    missing = "mistakes in sampling, selection, budget (no such line was found)"
+    assert missing in result.not_covered
+    assert missing in result.summary()
+
+
+def test_a_mistake_that_changes_nothing_on_the_data_is_not_covered() -> None:
+    result = audited(users_clipped, INSIDE)
+    name = "clipping: np.clip(data.mean(axis=1), 0.0, 1.0) returns its argument"
+    assert of_code(result)[name] is MutantStatus.NOT_RUN
+    assert "mistakes in clipping (no output changes on these data)" in result.not_covered
+
+
+def test_a_harmless_mistake_survives_and_does_not_weaken_the_verdict() -> None:
+    result = audited(bounded_later, SINGLE, draws=20_000)
+    later = [m for m in result.mutants if "np.clip(clipped_sum" in m.name]
+    assert [m.status for m in later] == [MutantStatus.SURVIVED]
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert result.mutation_score == 1.0
+    assert f"harmless or missed  {later[0].name}, in {later[0].draws:,} draws" in result.summary()
+
+
+def test_mistakes_in_the_code_show_no_power() -> None:
+    """Check that a mechanism without recorded noise has no power, whatever else is killed."""
+
+    def own_noise(data: Array, size: int, *, rng: Generator) -> Array:
+        noise = np.random.Generator(np.random.PCG64(rng.integers(2**60))).laplace(size=size)
+        return np.clip(data, 0.0, 1.0).sum() / 3 + noise
+
+    result = audited(own_noise, OUTSIDE, draws=20_000)
+    assert MutantStatus.KILLED in of_code(result).values()
+    killed = [m for m in result.mutants if m.noise and m.killed]
+    assert not killed
+    assert result.verdict is Verdict.NO_POWER
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "has_code"),
+    [
+        ("all", 0, True),
+        ("noise", 0, False),
+        ([laplace], 1, True),
+        (["noise", laplace], 1, False),
+        (None, 0, False),
+    ],
+)
+def test_the_argument_chooses_the_mutants(wanted: Any, given: int, has_code: bool) -> None:
+    result = audited(users_clipped, INSIDE, mutants=wanted)
+    assert sum(m.is_given for m in result.mutants) == given
+    assert any(m.kind for m in result.mutants) == has_code
+    assert any(m.noise for m in result.mutants) == (wanted is not None)
+
+
+def test_mutants_of_the_code_share_the_failure_probability() -> None:
+    result = audited(users_clipped, OUTSIDE)
+    assert sum(m.failure_prob for m in result.mutants) <= result.failure_prob * (1 + 1e-9)
+
+
+def test_mutants_of_the_code_spend_as_much_as_the_audit() -> None:
+    result = audited(bounded_later, SINGLE, draws=20_000)
+    made = [m for m in result.mutants if m.kind]
+    assert sum(m.draws for m in made) <= 20_000 + len(made) * mutation.LEAST_ROUND
+
+
+def test_mutants_of_the_code_are_the_same_with_workers() -> None:
+    settings = Settings(workers=2)
+    alone = audited(users_clipped, OUTSIDE, draws=2000)
+    assert audited(users_clipped, OUTSIDE, draws=2000, settings=settings).mutants == alone.mutants
+
+
+def test_code_that_cannot_be_read_is_not_covered() -> None:
+    space: dict[str, Any] = {"np": np}
+    exec("def f(d, size, *, rng): return d.sum() + rng.laplace(scale=1.0, size=size)", space)
+    result = audited(space["f"])
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert "mistakes in the code (the source of f could not be read)" in result.not_covered
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        AdditiveNoise(lambda data: np.clip(data, 0.0, 1.0).sum(), noise="laplace", scale=1.0),
+        unseeded(clipped_sum),
+    ],
+    ids=["additive", "unseeded"],
+)
+def test_other_kinds_of_mechanisms_have_mutants_of_their_code(mechanism: Any) -> None:
+    result = audited(mechanism, SINGLE, draws=20_000)
+    name = "clipping: np.clip(data, 0.0, 1.0) returns its argument"
+    assert of_code(result)[name] is MutantStatus.KILLED
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_mistakes_that_satisfy_the_claim_are_killed_no_more_often_than_said() -> None:
+    """Check that mutants of the code that satisfy the claim are killed only by bad luck.
+
+    The test counts kills in 60 audits at failure_prob 0.05. A kill has probability at most 0.05 in
+    each audit. More than 14 kills of 60 have probability below 1e-6.
+    """
+    killed = 0
+    for seed in range(60):
+        result = audited(bounded_later, SINGLE, seed=seed, draws=2000, failure_prob=0.05)
+        killed += any(m.killed for m in result.mutants if "np.clip(clipped_sum" in m.name)
+    assert killed <= 14

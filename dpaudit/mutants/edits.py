@@ -1,0 +1,479 @@
+"""Mutants of the code of a mechanism: one expression is changed while the mechanism runs.
+
+No file changes. The changed definition is compiled, and the functions get its code for the duration
+of each call. Only the mechanism's own functions are changed, and not those of libraries.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import gc
+import itertools
+import linecache
+import math
+import sys
+import types
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.data import form_of, handed
+from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    Watch,
+    as_array,
+    generator,
+    is_seeded,
+    mechanism_name,
+    same_draws,
+)
+from dpaudit.mutants.code import Change, changed_by
+from dpaudit.mutants.mistakes import Mistake, mistakes
+from dpaudit.mutants.noise import Mutant
+from dpaudit.mutants.recorder import is_own
+from dpaudit.mutants.source import code_of, package_of
+from dpaudit.neighbors import NeighborPair
+
+Array = NDArray[Any]
+
+NO_CHANGE = "it changes no output on these data"
+
+_FUTURE = functools.reduce(
+    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+_NOTE = 160
+
+
+@dataclass(frozen=True, eq=False)
+class CodeMutants:
+    """The mutants of a mechanism's code.
+
+    Parameters
+    ----------
+    mutants : tuple of Mutant
+        The mutants. Mutants of all kinds come first, before the second mutant of any kind.
+    unseen : str
+        Why some code has no mutants; empty if all of it was read.
+    """
+
+    mutants: tuple[Mutant, ...]
+    unseen: str = ""
+
+    def __str__(self) -> str:
+        """Return one line for each mutant."""
+        lines = [f"  {m.name}" + f" ({m.note})" * bool(m.note) for m in self.mutants]
+        if self.unseen:
+            lines.append(f"  not all of its code gives mutants: {self.unseen}")
+        return "\n".join(lines) or "  no line of its code gives a mutant"
+
+
+def of_code(
+    mechanism: Any,
+    pairs: Iterable[NeighborPair],
+    *,
+    seed: int,
+    size: int = 32,
+    watch: Watch | None = None,
+) -> CodeMutants:
+    """Return the mutants of a mechanism's code.
+
+    Parameters
+    ----------
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        Mechanism that is run to find the functions that it executes.
+    pairs : iterable of NeighborPair
+        Pairs on which the mechanism and its mutants are run. A mutant whose draws equal the draws
+        of the mechanism on all of them has a note, and need not be audited.
+    seed : int
+        Seed of the generators of these runs.
+    size : int, optional
+        Number of draws of each run. The default is 32.
+    watch : Watch, optional
+        Time limits of the calls.
+
+    Raises
+    ------
+    MechanismError
+        If the mechanism returns other draws after its mutants were run than before, because it
+        keeps values between its calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpaudit import NeighborPair
+    >>> def noisy_sum(data, size, *, rng):
+    ...     return np.clip(data, 0, 1).sum() + rng.laplace(scale=1.0, size=size)
+    >>> pair = NeighborPair(np.array([[0.0], [5.0]]), np.array([[0.0], [-5.0]]))
+    >>> print(of_code(noisy_sum, [pair], seed=0))  # doctest: +ELLIPSIS
+      clipping: np.clip(data, 0, 1) returns its argument, line 2 of ...
+      sensitivity: 1.0 divided by 2, line 2 of ...
+    """
+    held = _validate.items("a list of pairs, at least one", pairs=pairs)
+    for pair in held:
+        _validate.instance(NeighborPair, "a NeighborPair", pairs=pair)
+    seed = _validate.seed(seed=seed)
+    size = _validate.integer(1, size=size)
+    trial = _Trial(mechanism, held, seed, size, Watch() if watch is None else watch)
+    before, codes = trial.of_mechanism()
+    if all(draws is None for draws in before):
+        return CodeMutants((), "the mechanism failed on all of these data")
+    repeats = is_seeded(mechanism) and _same(before, trial.draws(mechanism, before))
+    source = _Source(_functions(codes), codes)
+    items, user = max(map(_items, held)), held[0].by
+    made = []
+    for mistake in mistakes(source.definitions, items=items, user=user):
+        edit = source.edit(mistake)
+        if edit is not None:
+            made.append(_mutant(mechanism, mistake, edit, trial, before, repeats))
+    if repeats and not _same(before, trial.draws(mechanism, before)):
+        raise MechanismError(
+            f"{mechanism_name(mechanism)} returns other draws for the same data and seed after its "
+            'mutants were run, because it keeps values between its calls. Pass mutants="noise", or '
+            "let the mechanism keep nothing"
+        )
+    return CodeMutants(tuple(_by_turns(made)), source.unseen)
+
+
+def _items(pair: NeighborPair) -> int:
+    """Return the largest number of items of the differing user; 1 if that is unknown."""
+    if not pair.relation.is_of_users or pair.user is None:
+        return 1
+    found = [
+        form_of(side, by=pair.by, differ=pair.differ).items(side, pair.user)
+        for side in (pair.left, pair.right)
+    ]
+    return max([1, *(len(items) for items in found if items)])
+
+
+def _by_turns(made: Sequence[Mutant]) -> Iterator[Mutant]:
+    """Yield the first mutant of each kind, then the second of each kind, and so on."""
+    kinds = dict.fromkeys(mutant.kind for mutant in made)
+    by_kind = [[mutant for mutant in made if mutant.kind == kind] for kind in kinds]
+    for round_ in itertools.zip_longest(*by_kind):
+        yield from (mutant for mutant in round_ if mutant is not None)
+
+
+def _mutant(
+    mechanism: Any, mistake: Mistake, edit: Edit, trial: _Trial, before: list[Any], repeats: bool
+) -> Mutant:
+    changed = Change(edit.words, lambda inner: changed_by(edit, inner))(mechanism)
+    note, pair = "", None
+    try:
+        after = trial.draws(changed, before)
+    except MechanismError as error:
+        if trial.watch.is_over:
+            raise
+        note = f"it raises {type(error.__cause__ or error).__name__}"
+    else:
+        scores = [
+            _distance(after[2 * at], after[2 * at + 1])
+            if not (repeats and _same(before[2 * at :][:2], after[2 * at :][:2]))
+            else -math.inf
+            for at in range(len(trial.pairs))
+        ]
+        best = max(range(len(scores)), key=scores.__getitem__)
+        note = NO_CHANGE if scores[best] == -math.inf else ""
+        pair = trial.pairs[best]
+    return Mutant(edit.words, changed, kind=mistake.kind, note=note, pair=pair)
+
+
+def _distance(left: Any, right: Any) -> float:
+    """Return how far apart the draws of two sides are, in units of their spread."""
+    if left is None or right is None:
+        return 0.0
+    if left.shape[1:] != right.shape[1:] or left.dtype.kind not in "biuf":
+        return float(left.dtype.kind in "biuf")
+    sides = [np.nan_to_num(side.reshape(len(side), -1).astype(float)) for side in (left, right)]
+    spread = np.std(sides[0], axis=0) + np.std(sides[1], axis=0) + 1e-9
+    moved = (np.mean(sides[0], axis=0) - np.mean(sides[1], axis=0)) / spread
+    # Chance alone moves each coordinate by 1 / (2 n) on average, squared.
+    return float(np.sum(moved**2 - 1 / (2 * len(left))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A few draws on the left and the right side of each pair, always with the same seeds."""
+
+    mechanism: Any
+    pairs: Sequence[NeighborPair]
+    seed: int
+    size: int
+    watch: Watch
+
+    def call(self, mechanism: Any, at: int) -> Any:
+        """Return the draws on one side of a pair, or its probabilities or centres."""
+        pair, rng = self.pairs[at // 2], generator(self.seed, "code", at)
+        data = handed(pair.right if at % 2 else pair.left)
+        name = mechanism_name(mechanism)
+        try:
+            with self.watch.call(name):
+                if isinstance(mechanism, ExactMechanism):
+                    return np.asarray(mechanism.pmf(data))[None]
+                if isinstance(mechanism, AdditiveNoise):
+                    if not mechanism.is_random:
+                        return np.asarray(mechanism.centers(data))[None]
+                    return np.asarray(mechanism.centers(data, self.size, rng=rng))
+                made = mechanism(data, self.size, rng=rng)
+                return made if isinstance(made, np.ndarray) else as_array(made)
+        except MechanismError:
+            raise
+        except BaseException as error:
+            if self.watch.interrupted or not isinstance(error, Exception):
+                raise
+            raise MechanismError(f"{name} raised {type(error).__name__}: {error}") from error
+
+    def draws(self, mechanism: Any, known: list[Any]) -> list[Any]:
+        """Return the draws on all sides on which the draws of the mechanism are known."""
+        return [
+            None if draws is None else self.call(mechanism, at) for at, draws in enumerate(known)
+        ]
+
+    def of_mechanism(self) -> tuple[list[Any], dict[types.CodeType, set[Any]]]:
+        """Return the draws of the mechanism, None where it fails, and the code it executes.
+
+        Code of installed packages counts only if the mechanism belongs to the same package. Each
+        code has the caches of results that it contributes to.
+        """
+        code = code_of(self.mechanism)
+        package = "own" if code is None else package_of(code)
+
+        def is_inside(one: types.CodeType) -> bool:
+            return is_own(one) and package_of(one) == package
+
+        caches = {}
+        for one in gc.get_objects():
+            inner = getattr(one.__wrapped__, "__code__", None) if type(one) is _CACHE else None
+            if isinstance(inner, types.CodeType) and is_inside(inner):
+                one.cache_clear()  # the code behind a filled cache would not be executed
+                caches[inner] = one
+        found: dict[types.CodeType, set[Any]] = {}
+
+        def enter(frame: types.FrameType | None, event: str, _: Any) -> None:
+            if event != "call" or frame is None or not is_inside(frame.f_code):
+                return
+            used = found.setdefault(frame.f_code, set())
+            while caches and frame is not None:
+                if frame.f_code in caches:
+                    used.add(caches[frame.f_code])
+                frame = frame.f_back
+
+        drawn: list[Any] = []
+        for at in range(2 * len(self.pairs)):
+            before = sys.getprofile()
+            sys.setprofile(enter)
+            try:
+                drawn.append(self.call(self.mechanism, at))
+            except MechanismError:
+                if self.watch.is_over:
+                    raise
+                drawn.append(None)
+            finally:
+                sys.setprofile(before)
+        return drawn, found
+
+
+_CACHE = type(functools.lru_cache(maxsize=1)(lambda: None))
+
+
+def _same(before: list[Any], after: list[Any]) -> bool:
+    return all(
+        (a is None and b is None)
+        or (a is not None and b is not None and a.shape == b.shape and same_draws(a, b))
+        for a, b in zip(before, after, strict=True)
+    )
+
+
+def _functions(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
+    """Return the functions with some code, in the order of the code."""
+    codes = list(codes)
+    if not codes:
+        return []
+    ids = {id(code): at for at, code in enumerate(codes)}
+    found = [
+        one
+        for one in gc.get_referrers(*codes)
+        if isinstance(one, types.FunctionType) and id(one.__code__) in ids
+    ]
+    return sorted(found, key=lambda one: ids[id(one.__code__)])
+
+
+# --- change code ---
+
+
+@dataclass(eq=False)
+class Edit:
+    """Code that some functions get during calls, which is always undone after each call.
+
+    Parameters
+    ----------
+    words : str
+        The change in words.
+    codes : list of (function, code)
+        The functions and their changed code.
+    caches : list
+        Caches of results of the mechanism's functions, which are cleared before and after.
+    """
+
+    words: str
+    codes: list[tuple[types.FunctionType, types.CodeType]]
+    caches: list[Any] = field(default_factory=list, repr=False)
+    calls: int = 0
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "changed code must not be pickled, because it changes the modules of this process"
+        )
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Change the code of the functions, and restore it at the end."""
+        originals = [(function, function.__code__) for function, _ in self.codes]
+        self.calls += 1
+        try:
+            self._clear()
+            for function, code in self.codes:
+                function.__code__ = code
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # warnings of a mutant do not help its user
+                yield
+        finally:
+            for function, code in originals:
+                function.__code__ = code
+            self._clear()
+
+    def _clear(self) -> None:
+        for cache in self.caches:
+            cache.cache_clear()
+
+
+class _Source:
+    """The definitions of some functions in their files."""
+
+    def __init__(
+        self,
+        functions: Sequence[types.FunctionType],
+        caches: Mapping[types.CodeType, set[Any]],
+    ) -> None:
+        self.caches = caches
+        self.trees: dict[str, ast.Module] = {}
+        self.definitions: list[tuple[ast.AST, types.FunctionType]] = []
+        self.modules: dict[types.FunctionType, ast.Module] = {}
+        unread: dict[str, None] = {}
+        for function in functions:
+            found = self._definition(function)
+            if found is None:
+                unread[function.__code__.co_qualname] = None
+            else:
+                node, self.modules[function] = found
+                self.definitions.append((node, function))
+        names = list(unread)
+        self.unseen = f"the source of {', '.join(names[:3])} could not be read" * bool(names)
+
+    def _definition(self, function: types.FunctionType) -> tuple[ast.AST, ast.Module] | None:
+        """Return the definition of a function, and the smallest module that gives its code.
+
+        The compiler treats names that a module imports in another way, so the module holds all
+        imports. A cell of a notebook may use imports of another cell, and then it holds none.
+        """
+        code = function.__code__
+        file = code.co_filename
+        if file not in self.trees:
+            linecache.checkcache(file)
+            try:
+                self.trees[file] = ast.parse("".join(linecache.getlines(file)))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self.trees[file] = ast.Module([], [])
+        kinds = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
+        for top in self.trees[file].body:
+            if not _first_line(top) <= code.co_firstlineno <= (top.end_lineno or top.lineno):
+                continue
+            nodes = [
+                node
+                for node in ast.walk(top)
+                if isinstance(node, kinds) and _first_line(node) == code.co_firstlineno
+            ]
+            for imports in (self._imports(file), []):
+                module = ast.Module([*imports, top], [])
+                if len(nodes) == 1 and _is_same(_compiled(module, code), code):
+                    return nodes[0], module
+        return None
+
+    def _imports(self, file: str) -> list[ast.stmt]:
+        return [
+            one for one in self.trees[file].body if isinstance(one, ast.Import | ast.ImportFrom)
+        ]
+
+    def edit(self, mistake: Mistake) -> Edit | None:
+        """Return a mistake as changed code, or None if it cannot be made in a running program."""
+        inside = [
+            function
+            for node, function in self.definitions
+            if any(one is mistake.place[0] for one in ast.walk(node))
+        ]
+        undo = mistake.put()
+        try:
+            codes = [(one, _compiled(self.modules[one], one.__code__)) for one in inside]
+        finally:
+            undo()
+        fits = [
+            (function, code)
+            for function, code in codes
+            if code is not None and code.co_freevars == function.__code__.co_freevars
+        ]
+        if len(fits) < len(codes) or not fits:
+            return None
+        file = PurePath(inside[0].__code__.co_filename).name
+        words = f"{mistake.kind}: {mistake.words}, line {mistake.line} of {file}"
+        caches = {cache for one in inside for cache in self.caches[one.__code__]}
+        return Edit(words, fits, list(caches))
+
+
+def _first_line(node: Any) -> int:
+    return min(int(one.lineno) for one in (node, *getattr(node, "decorator_list", ())))
+
+
+def _compiled(module: ast.Module, code: types.CodeType) -> types.CodeType | None:
+    """Compile a module, and return the code in it that stands for other code."""
+    try:
+        made = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True)
+    except (SyntaxError, ValueError, RecursionError, TypeError):
+        return None
+    found = [
+        one
+        for one in _codes(made)
+        if (one.co_qualname, one.co_firstlineno) == (code.co_qualname, code.co_firstlineno)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return whether two codes, or two constants of codes, are the same.
+
+    Codes that ran are compared by their parts, because Python 3.11 changes them while they run.
+    """
+    if not isinstance(a, types.CodeType) or not isinstance(b, types.CodeType):
+        return type(a) is type(b) and repr(a) == repr(b)
+    parts = ("co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
+    return (
+        all(getattr(a, name) == getattr(b, name) for name in parts)
+        and len(a.co_consts) == len(b.co_consts)
+        and all(map(_is_same, a.co_consts, b.co_consts))
+    )
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes(constant)
