@@ -316,6 +316,15 @@ def table() -> dict[str, Call]:
                 "watch": OPTIONAL,
             },
         ),
+        "mutants.of_code": Call(
+            lambda: {"mechanism": mechanism, "pairs": [PAIR], "seed": 1},
+            {
+                "mechanism": FUNCTION,
+                "seed": {"5", "0"},
+                "size": {"5"},
+                "watch": OPTIONAL,
+            },
+        ),
         "mutants.without": Call(lambda: {"name": "statistics.fmean"}),
         "mutants.patch": Call(
             lambda: {"name": "statistics.fmean", "replacement": center}, {"replacement": FUNCTION}
@@ -646,7 +655,7 @@ READ_ONLY = set(
     """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument engine.Run
     engine.Certificate engine.Bound events.Event events.Guess claims.Claim
     ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck ledger.Ledger
-    mutants.NoiseMutants mutants.Mutant mutants.Treatment
+    mutants.NoiseMutants mutants.CodeMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses

@@ -170,8 +170,15 @@ MUTANTS = (
     ),
     Mutant(
         "engine/mutation.py",
+        "mutants of the code show power",
+        "(result for result in self.results if not result.kind)",
+        "self.results",
+        MUTATION,
+    ),
+    Mutant(
+        "engine/mutation.py",
         "every mutant gets the whole failure_prob",
-        "each = divide(task.failure_prob, len(made.mutants))[0]",
+        "each = divide(task.failure_prob, len(mutants))[0]",
         "each = task.failure_prob",
         MUTATION,
     ),

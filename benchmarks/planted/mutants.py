@@ -4,7 +4,72 @@ from __future__ import annotations
 
 from benchmarks.planted.mutant import Mutant
 
+_EDITS = ("tests/mutants/test_edits.py",)
+
 MUTANTS = (
+    Mutant(
+        "mutants/edits.py",
+        "changed code stays after a call",
+        "for function, code in originals:",
+        "for function, code in self.codes:",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/edits.py",
+        "caches keep values of a mutant",
+        "        for cache in self.caches:\n            cache.cache_clear()",
+        "        pass",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/edits.py",
+        "a mutant without effect is audited",
+        'note = NO_CHANGE if scores[best] == -math.inf else ""',
+        'note = ""',
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/edits.py",
+        "a mutant is audited on the first pair",
+        "best = max(range(len(scores)), key=scores.__getitem__)",
+        "best = 0",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/edits.py",
+        "a file that changed is taken for the code",
+        "_is_same(_compiled(module, code), code)",
+        "_compiled(module, code) is not None",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/edits.py",
+        "a mechanism that keeps values is accepted",
+        "if repeats and not _same(before, trial.draws(mechanism, before)):",
+        "if False:",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/mistakes.py",
+        "arguments of a removed call are not evaluated",
+        "ast.Subscript(ast.Tuple([kept, *others], ast.Load()), ast.Constant(0), ast.Load())",
+        "kept",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/mistakes.py",
+        "all groups of a table are users",
+        "return self.user in words or not any(isinstance(word, str) for word in words)",
+        "return True",
+        _EDITS,
+    ),
+    Mutant(
+        "mutants/mistakes.py",
+        "scales of other functions are not followed",
+        "self.amounts.append(self.source_of(amount))",
+        "pass",
+        _EDITS,
+    ),
     Mutant(
         "mutants/added.py",
         "every mechanism that draws Laplace noise is said to add it",

@@ -119,11 +119,15 @@ def of_code(
       clipping: np.clip(data, 0, 1) returns its argument, line 2 of ...
       sensitivity: 1.0 divided by 2, line 2 of ...
     """
+    if not isinstance(mechanism, ExactMechanism):
+        _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
     held = _validate.items("a list of pairs, at least one", pairs=pairs)
     for pair in held:
         _validate.instance(NeighborPair, "a NeighborPair", pairs=pair)
     seed = _validate.seed(seed=seed)
     size = _validate.integer(1, size=size)
+    if watch is not None:
+        _validate.instance(Watch, "a Watch or None", watch=watch)
     trial = _Trial(mechanism, held, seed, size, Watch() if watch is None else watch)
     before, codes = trial.of_mechanism()
     if all(draws is None for draws in before):
