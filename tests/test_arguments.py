@@ -322,6 +322,8 @@ def table() -> dict[str, Call]:
                 "mechanism": FUNCTION,
                 "seed": {"5", "0"},
                 "size": {"5"},
+                "most": OPTIONAL | {"5"},
+                "limit": {"5", "1e300"},
                 "watch": OPTIONAL,
             },
         ),

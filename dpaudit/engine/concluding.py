@@ -16,7 +16,7 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
-from dpaudit.engine.mutation import TOO_FEW_DRAWS, MutantRuns
+from dpaudit.engine.mutation import TOO_FEW_DRAWS, CodeRuns, MutantRuns
 from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task, other_relations
 from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
@@ -109,12 +109,12 @@ def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verd
     weakness = _powerless(found, mutant_runs)
     if weakness:
         return Verdict.NO_POWER, f"{nothing}, {weakness}{_beyond_words(task, found, mutant_runs)}"
-    killed, judged = mutation_score(mutant_runs.of_power)
+    killed, judged = mutation_score(mutant_runs.results)
     every = f"all {judged}" if killed == judged > 1 else f"{killed} of {judged}"
     were = "was" if judged == 1 else "were"
     many = "" if judged == 1 else "s"
     return Verdict.NOT_REFUTED, (
-        f"{nothing}, and {every} mutant{many} {were} killed{_weak_words(mutant_runs.of_power)}"
+        f"{nothing}, and {every} mutant{many} {were} killed{_weak_words(mutant_runs.results)}"
     )
 
 
@@ -141,27 +141,28 @@ def _not_run(mutants: Sequence[MutantResult]) -> tuple[str, ...]:
     return (f"{count} mutant{'s' * (count > 1)} for which draws were too few",) * (count > 0)
 
 
-def _no_code(mutant_runs: MutantRuns) -> tuple[str, ...]:
-    """Return the kinds of mistakes in code of which no mutant was audited, by reason."""
-    code = mutant_runs.code
+def _no_code(code: CodeRuns | None) -> tuple[str, ...]:
+    """Return the mistakes in code that were not tried, by reason."""
     if code is None:
         return ()
-    if code.unseen and not code.mutants:
-        return (f"mistakes in the code ({code.unseen})",)
-    run = {m.kind for m in mutant_runs.results if m.status is not MutantStatus.NOT_RUN}
-    notes = {m.kind: m.note for m in code.mutants}
+    found = (f"mistakes in the code ({code.unseen})",) * bool(code.unseen)
+    if code.unseen and not code.results:
+        return found
+    run = {m.kind for m in code.results if m.status is not MutantStatus.NOT_RUN}
+    notes = {m.kind: m.note for m in code.results}
     reasons: dict[str, list[str]] = {}
     for kind in KINDS:
         if kind not in run:
-            reason = notes.get(kind, "no such line was found") or TOO_FEW_DRAWS
+            reason = notes.get(kind, "no such line was found")
             reason = "no output changes on these data" if reason == NO_CHANGE else reason
             reasons.setdefault(reason, []).append(kind)
-    return tuple(f"mistakes in {', '.join(kinds)} ({why})" for why, kinds in reasons.items())
+    found += tuple(f"mistakes in {', '.join(kinds)} ({why})" for why, kinds in reasons.items())
+    return found + (f"{code.left_out} more mistakes in the code",) * bool(code.left_out)
 
 
 def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
     """Return why the audit has no power, or "" if its mutants show that it has power."""
-    if not mutant_runs.of_power:
+    if not mutant_runs.results:
         if not mutant_runs.wanted:
             return "and no mutant was requested to show power"
         why = mutant_runs.unseen or "the mechanism draws no noise"
@@ -173,11 +174,11 @@ def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
             "and all outputs on both datasets were equal, so the audit saw no noise that could "
             "hide a difference"
         )
-    given = [m for m in mutant_runs.of_power if m.is_given and not m.killed]
+    given = [m for m in mutant_runs.results if m.is_given and not m.killed]
     if given:
         status = "could not be run" if given[0].note else "survived too"
         return f"but the given mutant {given[0].name} {status} ({_why(given[0], found)})"
-    killed, judged = mutation_score(mutant_runs.of_power)
+    killed, judged = mutation_score(mutant_runs.results)
     if killed:
         return ""
     every = {0: "no mutant could be run", 1: "the one mutant that was run survived"}
@@ -254,7 +255,7 @@ def advice(
             "if it is not, this number of draws would refute the claim."
         )
     if verdict is Verdict.NOT_REFUTED:
-        return _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.of_power)
+        return _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.results)
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "Use another pair. The two datasets of this pair are equal."
     if NO_ANSWERS in found.notes:
@@ -264,7 +265,7 @@ def advice(
             "Check the code: does it fix a seed, or ignore these data? If its output depends on "
             "other data, name a pair of such datasets."
         )
-    for broken in mutant_runs.of_power:
+    for broken in mutant_runs.results:
         if broken.is_given and broken.note not in ("", TOO_FEW_DRAWS, TIME_IS_OVER):
             return f"Correct the mutant {broken.name}, which could not be run, or leave it out."
     if found.epsilon.counts is not None:
@@ -284,7 +285,7 @@ def advice(
             "call audit(mechanism, ..., mutants=[mutants.scaled(scale=0.5)]). You can also pass "
             "mutants.without('my_module.clip') or a function of your own."
         )
-    given = any(m.is_given and not m.killed for m in mutant_runs.of_power)
+    given = any(m.is_given and not m.killed for m in mutant_runs.results)
     draws = _draws_that_would_do(task, mutant, mutant_runs.failure_prob, _BY_LUCK)
     if draws is not None:
         return (
@@ -352,7 +353,7 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
 def _advice_on_outputs(verdict: Verdict, mutant_runs: MutantRuns) -> str:
     if verdict is not Verdict.NO_POWER:
         return ""
-    if mutant_runs.of_power:
+    if mutant_runs.results:
         return (
             "Give more outputs, or plant a larger mistake in the mutant; this one was not detected."
         )
@@ -373,7 +374,7 @@ def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, fam
     epsilon, delta = found.point
     words = "With the noise that the audit observed, this pair needs"
     cases = [(1, words, task.failure_prob)]
-    if mutant_runs.of_power and not any(mutant.killed for mutant in mutant_runs.of_power):
+    if mutant_runs.results and not any(mutant.killed for mutant in mutant_runs.results):
         words = "With half of the noise, this pair would need"
         cases.append((2, words, mutant_runs.failure_prob or task.failure_prob))
     for times, words, failure_prob in cases:
@@ -463,6 +464,7 @@ def conclude(
     claim = task.claim
     epsilon, delta = found.point
     verdict, reason = judge(task, found, mutant_runs)
+    code = mutant_runs.code or CodeRuns()
     curves = None
     if found.bounds:
         grid, lower = (task.grid, task.claimed, delta), found.epsilon.lower
@@ -489,14 +491,14 @@ def conclude(
         failure_prob=found.epsilon.failure_prob,
         p_value=found.p_value,
         draws=found.draws,
-        mutants=mutant_runs.results,
+        mutants=mutant_runs.results + code.results,
         expected=None,
         seed=task.seed,
         seconds=0.0,
         diagnostics=Diagnostics(
             found.histogram,
             versions(),
-            found.mechanism_seconds + mutant_runs.seconds,
+            found.mechanism_seconds + mutant_runs.seconds + code.seconds,
             curves,
             found.sequential,
             found.canaries,
@@ -504,10 +506,10 @@ def conclude(
             found.search,
         ),
         detectable_epsilon=None if family is None else detectable(task, found, family),
-        notes=notes_on(found, mutant_runs.unseen if mutant_runs.of_power else "")
+        notes=notes_on(found, mutant_runs.unseen if mutant_runs.results else "")
         + notes
         + notes_on_task(task, found),
-        not_covered=found.not_covered + _not_run(mutant_runs.results) + _no_code(mutant_runs),
+        not_covered=found.not_covered + _not_run(mutant_runs.results) + _no_code(mutant_runs.code),
         advice=advice(task, found, verdict, mutant_runs, family),
         pair=None if pair_words else found.pair,
         event=found.event,

@@ -14,9 +14,9 @@
    Therefore the witness, and the point of a curve, may be chosen afterwards.
 
 4. **Test mutants, or shrink.** If the claim is not refuted, mutants of the mechanism pass through
-   the same three steps. All mutants together get a second `failure_prob`. If the claim is refuted,
-   a smaller pair passes through these steps instead (:mod:`dpaudit.engine.smallest`), and gets the
-   second `failure_prob`.
+   the same three steps. Mutants of the noise and given mutants share a second `failure_prob`, and
+   mutants of the code share a third. If the claim is refuted, a smaller pair passes through these
+   steps instead (:mod:`dpaudit.engine.smallest`), and gets the second `failure_prob`.
 
 5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
    the claim and builds the result. This step computes no bound.
@@ -29,6 +29,7 @@ stage.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -38,11 +39,12 @@ from dpaudit.engine.additive.exact import ByClosedForm
 from dpaudit.engine.bets import ByBets
 from dpaudit.engine.causes import causes_of
 from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.code_mutants import run_code_mutants
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
-from dpaudit.engine.mutation import MutantRuns, code_mutants_of, mutants_of, run_mutants
+from dpaudit.engine.mutation import MutantRuns, mutants_of, run_mutants
 from dpaudit.engine.reproducer import reproducer_of
 from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
@@ -143,14 +145,20 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
         Mutants in addition to those of the mechanism's noise and code. With None, there are no
         mutants at all.
     """
-    planned = 2 * task.draws * (1 if given is None else 2 + task.edits + len(given))
+    planned = 2 * task.draws * (1 if given is None else 2 + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
+    start = time.perf_counter()
     certificate = certificate_of(task, mechanism, "mechanism")
+    seconds = time.perf_counter() - start
     mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refuted claim needs no proof of power
         made = mutants_of(task, mechanism, certificate, given)
-        code = code_mutants_of(task, mechanism, certificate)
-        mutant_runs = run_mutants(task, made, certificate, certify=certificate_of, code=code)
+        mutant_runs = run_mutants(task, made, certificate, certify=certificate_of)
+        if any(mutant.killed for mutant in mutant_runs.results):  # else there is no power anyway
+            code = run_code_mutants(
+                task, mechanism, certificate, certify=certificate_of, seconds=seconds
+            )
+            mutant_runs = replace(mutant_runs, code=code)
         if task.instrument is None:
             model = family_of(task, mechanism, certificate, made)
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()

@@ -4,12 +4,8 @@ Bets on the pair of the certificate kill a large mistake within a few hundred dr
 mutants are audited again, by counts, on all pairs and with more draws. The largest mistakes are
 audited first. The audits end when the mutants of the noise have together spent as many draws as the
 audit itself. If no mutant was killed by then, the mutant that came closest to a refutation gets the
-whole budget. Each mutant that the user gave gets the whole budget, too.
-
-The mutants of the code share as many draws as the audit, too. A mutant whose draws equal the draws
-of the mechanism is not audited. The first audit of the others is on a pair on which the draws
-differ. A mutant of the code may satisfy the claim, so a survivor says nothing about the power of
-the audit, and no mutant of the code shows this power.
+whole budget. Each mutant that the user gave gets the whole budget, too. Mutants of the code are
+audited by :mod:`dpaudit.engine.code_mutants`.
 
 The number of audits of each mutant is fixed in advance, and all audits of mutants share one
 `failure_prob`. So the mutants of an audit add at most `failure_prob` to the family-wise error of a
@@ -35,13 +31,11 @@ from dpaudit.mutants import (
     HALVED,
     REMOVED,
     Change,
-    CodeMutants,
     Mutant,
     NoiseMutants,
-    of_code,
     of_noise,
 )
-from dpaudit.neighbors import NeighborPair, Portfolio, family
+from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import MutantResult, MutantStatus, short
 
 ROUNDS = 3
@@ -56,7 +50,6 @@ _SHARE = 0.5  # share of the rest of the pool, for second audits of changes of a
 _AGAIN = 8  # least number of second audits that share a small budget
 
 _RECORDED_PAIRS = 3
-_DRAWS_FOR_A_PAIR, _MOST_PAIRS = 3000, 32
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
 TOO_FEW_DRAWS = "draws were too few"
@@ -64,6 +57,28 @@ _SKIPPED = "the same change of all calls survived"
 
 
 Certify = Callable[[Task, Any, str], Certificate]
+
+
+@dataclass(frozen=True)
+class CodeRuns:
+    """The results of the mutants of the code.
+
+    Parameters
+    ----------
+    results : tuple of MutantResult
+        The results.
+    unseen : str
+        Why some code gave no mutants; empty if all of it was read.
+    left_out : int
+        Number of mistakes that were not tried.
+    seconds : float
+        Seconds spent in the code of the mutants.
+    """
+
+    results: tuple[MutantResult, ...] = ()
+    unseen: str = ""
+    left_out: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,8 +92,6 @@ class MutantRuns:
         come first.
     unseen : str
         Why some randomness of the mechanism gave no mutants; empty if all of it gave mutants.
-    code : CodeMutants or None
-        Mutants of the code; None if none were wanted.
     likeliest : Certificate or None
         The surviving mutant that came closest to a refutation. If any given mutant survived, this
         mutant is one of the given mutants.
@@ -88,26 +101,23 @@ class MutantRuns:
         Failure probability of one audit of one mutant.
     wanted : bool
         Whether the user wanted mutants.
+    code : CodeRuns or None
+        The results of the mutants of the code; None if none were wanted.
     """
 
     results: tuple[MutantResult, ...] = ()
     unseen: str = ""
-    code: CodeMutants | None = None
     likeliest: Certificate | None = None
     seconds: float = 0.0
     failure_prob: float = 0.0
     wanted: bool = True
-
-    @property
-    def of_power(self) -> tuple[MutantResult, ...]:
-        """The mutants that show power: those of the noise, and those that the user gave."""
-        return tuple(result for result in self.results if not result.kind)
+    code: CodeRuns | None = None
 
 
 def mutants_of(
     task: Task, mechanism: Any, found: Certificate, given: Sequence[Any]
 ) -> NoiseMutants:
-    """Return the given mutants of an audit, and then the mutants of the noise.
+    """Return the mutants of an audit: first the given mutants, then the mutants of the noise.
 
     Parameters
     ----------
@@ -133,21 +143,6 @@ def mutants_of(
     return replace(made, mutants=(*named(given, mechanism), *made.mutants))
 
 
-def code_mutants_of(task: Task, mechanism: Any, found: Certificate) -> CodeMutants | None:
-    """Return the mutants of the mechanism's code, or None if the task wants none.
-
-    The mechanism and its mutants are run on the pair of the certificate and on other pairs of the
-    audit, the more of them the more draws the audit makes.
-    """
-    if not task.edits or task.instrument is not None:
-        return None
-    known = list(task.space.pairs if isinstance(task.space, Portfolio) else task.pairs)
-    count = min(max(task.draws // _DRAWS_FOR_A_PAIR, 1), _MOST_PAIRS, len(known))
-    pairs = [found.pair, *(known[at * len(known) // count] for at in range(count))]
-    with task.watch.calls_within(patience(found)):
-        return of_code(mechanism, pairs, seed=task.seed, watch=task.watch)
-
-
 def patience(found: Certificate) -> float:
     """Return the number of seconds after which a call of a mutant counts as never ending."""
     return _LEAST_PATIENCE + 2 * found.mechanism_seconds
@@ -166,15 +161,10 @@ def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
 
 @dataclass(eq=False)
 class _Contender:
-    """A mutant that is being audited, first on one pair, and then on more pairs.
-
-    A mistake in the code has an effect on few pairs, so its trial runs chose the first pair. The
-    pair of the certificate follows, on which the mechanism differs most.
-    """
+    """A mutant that is being audited."""
 
     mutant: Mutant
     index: int
-    pairs: tuple[NeighborPair, ...]
     rounds: int = 0
     draws: int = 0
     found: Certificate | None = None
@@ -201,14 +191,6 @@ class _Contender:
     def certified(self) -> float:
         """Certified epsilon."""
         return 0.0 if self.found is None else self.found.epsilon.lower
-
-    def on_its_pairs(self, task: Task, is_single: bool) -> Task:
-        """Return the task on the pair of the mutant, on its few pairs, or on all pairs."""
-        if is_single:
-            return replace(task, pairs=family(self.pairs[0]), space=None)
-        if self.mutant.kind:
-            return replace(task, pairs=family(self.pairs), space=None)
-        return task
 
     @property
     def is_alive(self) -> bool:
@@ -260,19 +242,19 @@ class _Contender:
             mutant.calls,
             self.note or (_SKIPPED if self.is_skipped else TOO_FEW_DRAWS * (found is None)),
             mutant.change,
-            mutant.kind,
         )
 
 
 @dataclass(eq=False)
 class _Contest:
-    """All mutants of one audit, and the remaining draws per dataset for mutants that were made.
+    """All mutants of one audit, and the remaining draws per dataset for mutants of the noise.
 
     If a change of all calls survived, the same change of a single call is not audited.
     """
 
     task: Task
     certify: Certify
+    pair: NeighborPair
     contenders: list[_Contender]
     pool: int = field(init=False)
 
@@ -306,29 +288,25 @@ class _Contest:
             contender.is_skipped = (contender.mutant.noise, contender.mutant.change) in survived
         self._first(single)
         self._again(single, 1.0)
-        given = [c for c in self.contenders if not (c.mutant.noise or c.mutant.kind)]
+        given = [c for c in self.contenders if not c.mutant.noise]
         self._first(given)
         self._audit_each(given, self.task, self.task.draws)
         if not any(c.is_killed for c in self.contenders):
             self._last_resort([c for c in of_noise if c.mutant.calls == ALL])
-        self.pool = self.task.draws
-        of_code = [c for c in self.contenders if c.mutant.kind]
-        self._first(of_code)
-        self._again(of_code, 1.0)
 
     def _first(self, contenders: list[_Contender]) -> None:
         """Bet on the pair of the audit, with only a few draws."""
         alive = [c for c in contenders if c.is_alive]
-        if alive and (alive[0].mutant.kind or (alive[0].mutant.noise and alive[0].mutant.rank)):
+        if alive and alive[0].mutant.noise and alive[0].mutant.rank:
             # Audit the smaller mistakes only as long as there are draws for them.
             alive = alive[: max(self.pool, 0) // LEAST_ROUND]
         if alive:
-            task = replace(self.task, space=None)
+            task = replace(self.task, pairs=family(self.pair), space=None)
             each = self.pool // (_FIRST_PARTS * len(alive))
             self._audit_each(alive, task, min(max(each, LEAST_ROUND), FIRST_ROUND), bet=True)
 
     def _again(self, contenders: list[_Contender], share: float) -> None:
-        """Audit some mutants on their pairs, by counts, until a share of the draws is used up."""
+        """Audit some mutants on all pairs, by counts, until a share of the draws is used up."""
         pool = int(share * self.pool)
         alive = [c for c in contenders if c.is_alive]
         alive.sort(  # grossest change first; among equals, the closest mutant
@@ -352,23 +330,16 @@ class _Contest:
         self._audit_each(alive[:1], self.task, self.task.draws)
 
     def _audit_each(
-        self,
-        contenders: list[_Contender],
-        task: Task,
-        draws: int,
-        *,
-        bet: bool = False,
+        self, contenders: list[_Contender], task: Task, draws: int, *, bet: bool = False
     ) -> None:
         task = replace(task, draws=min(draws, self.task.draws), sequential=False)
-        is_single = bet or task.draws < least_draws(task.space, len(task.pairs))
+        if task.draws < least_draws(task.space, len(task.pairs)):
+            task = replace(task, pairs=family(self.pair), space=None)
+        betting = replace(task, sequential=bet and task.draws >= 2 * LEAST_BET)
         for contender in filter(lambda c: c.is_alive, contenders):
             before = contender.draws
-            asked = contender.on_its_pairs(task, is_single)
-            if bet and task.draws >= 2 * LEAST_BET and contender.draws_outputs:
-                asked = replace(asked, sequential=True)
-            contender.audit_once(asked, self.certify)
-            made = contender.mutant.noise or contender.mutant.kind
-            self.pool -= (contender.draws - before) * bool(made)
+            contender.audit_once(betting if contender.draws_outputs else task, self.certify)
+            self.pool -= (contender.draws - before) * bool(contender.mutant.noise)
 
 
 def _estimated(contender: _Contender) -> float:
@@ -376,12 +347,7 @@ def _estimated(contender: _Contender) -> float:
 
 
 def run_mutants(
-    task: Task,
-    made: NoiseMutants,
-    found: Certificate,
-    *,
-    certify: Certify,
-    code: CodeMutants | None = None,
+    task: Task, made: NoiseMutants, found: Certificate, *, certify: Certify
 ) -> MutantRuns:
     """Audit the mutants of a mechanism.
 
@@ -395,39 +361,25 @@ def run_mutants(
         The certificate of the mechanism.
     certify : callable
         The function that certified it: ``certify(task, mechanism, role) -> Certificate``.
-    code : CodeMutants, optional
-        Mutants of the code, as returned by :func:`code_mutants_of`.
     """
-    mutants = made.mutants + (() if code is None else code.mutants)
-    if not mutants:
-        return MutantRuns(unseen=made.unseen, code=code)
-    each = divide(task.failure_prob, len(mutants))[0]
+    if not made.mutants:
+        return MutantRuns(unseen=made.unseen)
+    each = divide(task.failure_prob, len(made.mutants))[0]
     contest = _Contest(
         replace(task, failure_prob=divide(each, ROUNDS)[0], is_brief=True),
         certify,
-        [
-            _Contender(
-                mutant,
-                index,
-                (found.pair,)
-                if mutant.pair is None or mutant.pair is found.pair
-                else (mutant.pair, found.pair),
-                note=mutant.note,
-            )
-            for index, mutant in enumerate(mutants)
-        ],
+        found.pair,
+        [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],
     )
     with task.watch.calls_within(patience(found)):
         contest.play()
     seen = [c for c in contest.contenders if c.found is not None and not c.note]
     survivors = [c for c in seen if not c.is_killed]
-    survivors = [c for c in survivors if not c.mutant.kind]
     given = [c for c in survivors if not c.mutant.noise]
     likeliest = max(given or survivors, key=_estimated, default=None)
     return MutantRuns(
         tuple(contender.result(each) for contender in contest.contenders),
         made.unseen,
-        code,
         None if likeliest is None else likeliest.found,
         sum(c.seconds for c in contest.contenders),
         contest.task.failure_prob,

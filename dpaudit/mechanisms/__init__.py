@@ -1,6 +1,7 @@
 """Mechanisms: calls, checks of their contract, additive noise, and training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
+from dpaudit.mechanisms.children import ChildError, in_child
 from dpaudit.mechanisms.independence import (
     SUSPICION,
     Call,
@@ -52,6 +53,7 @@ __all__ = [
     "TIME_IS_OVER",
     "AdditiveNoise",
     "Call",
+    "ChildError",
     "Cluster",
     "ExactMechanism",
     "IndependenceCheck",
@@ -75,6 +77,7 @@ __all__ = [
     "counts_changes",
     "generator",
     "global_generators_kept",
+    "in_child",
     "is_constant",
     "is_seeded",
     "joined",

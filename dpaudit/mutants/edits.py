@@ -1,7 +1,9 @@
 """Mutants of the code of a mechanism: one expression is changed while the mechanism runs.
 
 No file changes. The changed definition is compiled, and the functions get its code for the duration
-of each call. Only the mechanism's own functions are changed, and not those of libraries.
+of each call. Only the mechanism's own functions are changed, and not those of libraries. All other
+callers of these functions in this process see the change, too, as long as the call lasts. So
+:func:`of_code` runs each mutant in a forked process, and so does an audit.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import math
 import sys
 import types
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -30,10 +33,12 @@ from dpaudit.data import form_of, handed
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import (
     AdditiveNoise,
+    ChildError,
     ExactMechanism,
     Watch,
     as_array,
     generator,
+    in_child,
     is_seeded,
     mechanism_name,
     same_draws,
@@ -65,14 +70,19 @@ class CodeMutants:
         The mutants. Mutants of all kinds come first, before the second mutant of any kind.
     unseen : str
         Why some code has no mutants; empty if all of it was read.
+    left_out : int
+        Number of further mistakes, which `most` left out.
     """
 
     mutants: tuple[Mutant, ...]
     unseen: str = ""
+    left_out: int = 0
 
     def __str__(self) -> str:
         """Return one line for each mutant."""
         lines = [f"  {m.name}" + f" ({m.note})" * bool(m.note) for m in self.mutants]
+        if self.left_out:
+            lines.append(f"  and {self.left_out} more")
         if self.unseen:
             lines.append(f"  not all of its code gives mutants: {self.unseen}")
         return "\n".join(lines) or "  no line of its code gives a mutant"
@@ -84,9 +94,15 @@ def of_code(
     *,
     seed: int,
     size: int = 32,
+    most: int | None = None,
     watch: Watch | None = None,
+    limit: float = 60.0,
 ) -> CodeMutants:
     """Return the mutants of a mechanism's code.
+
+    A mutant changes the functions of this process while it is called. Do not call it while another
+    thread calls the same functions. Functions that keep values between calls may keep a value of
+    the mutant.
 
     Parameters
     ----------
@@ -99,14 +115,12 @@ def of_code(
         Seed of the generators of these runs.
     size : int, optional
         Number of draws of each run. The default is 32.
+    most : int, optional
+        Largest number of mutants of each kind, chosen evenly from all lines. The default is all.
     watch : Watch, optional
         Time limits of the calls.
-
-    Raises
-    ------
-    MechanismError
-        If the mechanism returns other draws after its mutants were run than before, because it
-        keeps values between its calls.
+    limit : float, optional
+        Seconds after which the process that runs a mutant is killed. The default is 60.
 
     Examples
     --------
@@ -126,27 +140,51 @@ def of_code(
         _validate.instance(NeighborPair, "a NeighborPair", pairs=pair)
     seed = _validate.seed(seed=seed)
     size = _validate.integer(1, size=size)
+    most = None if most is None else _validate.integer(1, most=most)
+    limit = _validate.positive(limit=limit)
     if watch is not None:
         _validate.instance(Watch, "a Watch or None", watch=watch)
+    code = code_of(mechanism)
+    if code is not None and not is_own(code):
+        return CodeMutants((), "it is code of a library")
     trial = _Trial(mechanism, held, seed, size, Watch() if watch is None else watch)
-    before, codes = trial.of_mechanism()
+    try:
+        before, ids, repeats = in_child(trial.of_mechanism, limit=limit)
+    except ChildError as error:
+        return CodeMutants((), f"the mechanism could not be run in another process: {error}")
     if all(draws is None for draws in before):
         return CodeMutants((), "the mechanism failed on all of these data")
-    repeats = is_seeded(mechanism) and _same(before, trial.draws(mechanism, before))
-    source = _Source(_functions(codes), codes)
-    items, user = max(map(_items, held)), held[0].by
-    made = []
-    for mistake in mistakes(source.definitions, items=items, user=user):
-        edit = source.edit(mistake)
-        if edit is not None:
-            made.append(_mutant(mechanism, mistake, edit, trial, before, repeats))
-    if repeats and not _same(before, trial.draws(mechanism, before)):
-        raise MechanismError(
-            f"{mechanism_name(mechanism)} returns other draws for the same data and seed after its "
-            'mutants were run, because it keeps values between its calls. Pass mutants="noise", or '
-            "let the mechanism keep nothing"
-        )
-    return CodeMutants(tuple(_by_turns(made)), source.unseen)
+    source = _Source(_functions(ids))
+    found = mistakes(source.definitions, items=max(map(_items, held)), user=held[0].by)
+    chosen = _chosen(found, most)
+    edits = [(mistake, source.edit(mistake)) for mistake in chosen]
+    made = [
+        _mutant(mechanism, mistake.kind, edit, trial, (before, repeats), limit)
+        for mistake, edit in edits
+        if edit is not None
+    ]
+    return CodeMutants(tuple(_numbered(_by_turns(made))), source.unseen, len(found) - len(chosen))
+
+
+def _chosen(found: Sequence[Mistake], most: int | None) -> list[Mistake]:
+    """Return at most so many mistakes of each kind, spread evenly, in order."""
+    if most is None:
+        return list(found)
+    chosen: set[int] = set()
+    for kind in dict.fromkeys(mistake.kind for mistake in found):
+        places = [at for at, mistake in enumerate(found) if mistake.kind == kind]
+        count = min(most, len(places))
+        chosen |= {places[at * len(places) // count] for at in range(count)}
+    return [mistake for at, mistake in enumerate(found) if at in chosen]
+
+
+def _numbered(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
+    """Give each mutant another name."""
+    seen: Counter[str] = Counter()
+    for mutant in mutants:
+        seen[mutant.name] += 1
+        count = seen[mutant.name]
+        yield mutant if count == 1 else replace(mutant, name=f"{mutant.name} #{count}")
 
 
 def _items(pair: NeighborPair) -> int:
@@ -169,35 +207,27 @@ def _by_turns(made: Sequence[Mutant]) -> Iterator[Mutant]:
 
 
 def _mutant(
-    mechanism: Any, mistake: Mistake, edit: Edit, trial: _Trial, before: list[Any], repeats: bool
+    mechanism: Any,
+    kind: str,
+    edit: Edit,
+    trial: _Trial,
+    known: tuple[list[Any], bool],
+    limit: float,
 ) -> Mutant:
     changed = Change(edit.words, lambda inner: changed_by(edit, inner))(mechanism)
-    note, pair = "", None
     try:
-        after = trial.draws(changed, before)
-    except MechanismError as error:
-        if trial.watch.is_over:
-            raise
-        note = f"it raises {type(error.__cause__ or error).__name__}"
-    else:
-        scores = [
-            _distance(after[2 * at], after[2 * at + 1])
-            if not (repeats and _same(before[2 * at :][:2], after[2 * at :][:2]))
-            else -math.inf
-            for at in range(len(trial.pairs))
-        ]
-        best = max(range(len(scores)), key=scores.__getitem__)
-        note = NO_CHANGE if scores[best] == -math.inf else ""
-        pair = trial.pairs[best]
-    return Mutant(edit.words, changed, kind=mistake.kind, note=note, pair=pair)
+        note, best = in_child(lambda: trial.compared(changed, *known), limit=limit)
+    except ChildError as error:
+        note, best = f"it could not be run: {error}", 0
+    return Mutant(edit.words, changed, kind=kind, note=note, pair=trial.pairs[best])
 
 
 def _distance(left: Any, right: Any) -> float:
     """Return how far apart the draws of two sides are, in units of their spread."""
-    if left is None or right is None:
+    if left is None or right is None or left.shape != right.shape or not left.size:
         return 0.0
-    if left.shape[1:] != right.shape[1:] or left.dtype.kind not in "biuf":
-        return float(left.dtype.kind in "biuf")
+    if left.dtype.kind not in "biuf":
+        return 0.0
     sides = [np.nan_to_num(side.reshape(len(side), -1).astype(float)) for side in (left, right)]
     spread = np.std(sides[0], axis=0) + np.std(sides[1], axis=0) + 1e-9
     moved = (np.mean(sides[0], axis=0) - np.mean(sides[1], axis=0)) / spread
@@ -237,57 +267,61 @@ class _Trial:
                 raise
             raise MechanismError(f"{name} raised {type(error).__name__}: {error}") from error
 
-    def draws(self, mechanism: Any, known: list[Any]) -> list[Any]:
+    def draws(self, mechanism: Any, known: Sequence[Any]) -> list[Any]:
         """Return the draws on all sides on which the draws of the mechanism are known."""
-        return [
-            None if draws is None else self.call(mechanism, at) for at, draws in enumerate(known)
-        ]
+        return [None if d is None else self.call(mechanism, at) for at, d in enumerate(known)]
 
-    def of_mechanism(self) -> tuple[list[Any], dict[types.CodeType, set[Any]]]:
+    def of_mechanism(self) -> tuple[list[Any], list[int], bool]:
         """Return the draws of the mechanism, None where it fails, and the code it executes.
 
-        Code of installed packages counts only if the mechanism belongs to the same package. Each
-        code has the caches of results that it contributes to.
+        Code of installed packages counts only if the mechanism belongs to the same package. Codes
+        are given by their identity, which a forked process shares with its parent. The last value
+        says whether the mechanism draws the same again.
         """
+        forget()  # the code behind a filled cache would not be executed
         code = code_of(self.mechanism)
         package = "own" if code is None else package_of(code)
+        found: dict[int, None] = {}
 
-        def is_inside(one: types.CodeType) -> bool:
-            return is_own(one) and package_of(one) == package
-
-        caches = {}
-        for one in gc.get_objects():
-            inner = getattr(one.__wrapped__, "__code__", None) if type(one) is _CACHE else None
-            if isinstance(inner, types.CodeType) and is_inside(inner):
-                one.cache_clear()  # the code behind a filled cache would not be executed
-                caches[inner] = one
-        found: dict[types.CodeType, set[Any]] = {}
-
-        def enter(frame: types.FrameType | None, event: str, _: Any) -> None:
-            if event != "call" or frame is None or not is_inside(frame.f_code):
-                return
-            used = found.setdefault(frame.f_code, set())
-            while caches and frame is not None:
-                if frame.f_code in caches:
-                    used.add(caches[frame.f_code])
-                frame = frame.f_back
+        def enter(frame: types.FrameType, event: str, _: Any) -> None:
+            if event == "call" and is_own(frame.f_code) and package_of(frame.f_code) == package:
+                found[id(frame.f_code)] = None
 
         drawn: list[Any] = []
+        sys.setprofile(enter)
         for at in range(2 * len(self.pairs)):
-            before = sys.getprofile()
-            sys.setprofile(enter)
             try:
                 drawn.append(self.call(self.mechanism, at))
             except MechanismError:
-                if self.watch.is_over:
-                    raise
                 drawn.append(None)
-            finally:
-                sys.setprofile(before)
-        return drawn, found
+        sys.setprofile(None)
+        repeats = is_seeded(self.mechanism) and _same(drawn, self.draws(self.mechanism, drawn))
+        return drawn, list(found), repeats
+
+    def compared(self, mutant: Any, before: list[Any], repeats: bool) -> tuple[str, int]:
+        """Return why a mutant need not be audited, or "", and the pair where it differs most."""
+        forget()
+        try:
+            after = self.draws(mutant, before)
+        except MechanismError as error:
+            return f"it raises {type(error.__cause__ or error).__name__}", 0
+        scores = []
+        for at in range(0, len(before), 2):
+            both = slice(at, at + 2)
+            is_same = repeats and _same(before[both], after[both])
+            scores.append(-math.inf if is_same else _distance(*after[both]))
+        best = max(range(len(scores)), key=scores.__getitem__)
+        return NO_CHANGE if scores[best] == -math.inf else "", best
 
 
 _CACHE = type(functools.lru_cache(maxsize=1)(lambda: None))
+
+
+def forget() -> None:
+    """Clear all caches of results in this process, which would hide what changed code returns."""
+    for one in gc.get_objects():
+        if type(one) is _CACHE:
+            one.cache_clear()
 
 
 def _same(before: list[Any], after: list[Any]) -> bool:
@@ -298,18 +332,12 @@ def _same(before: list[Any], after: list[Any]) -> bool:
     )
 
 
-def _functions(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
-    """Return the functions with some code, in the order of the code."""
-    codes = list(codes)
-    if not codes:
-        return []
-    ids = {id(code): at for at, code in enumerate(codes)}
-    found = [
-        one
-        for one in gc.get_referrers(*codes)
-        if isinstance(one, types.FunctionType) and id(one.__code__) in ids
-    ]
-    return sorted(found, key=lambda one: ids[id(one.__code__)])
+def _functions(ids: Sequence[int]) -> list[types.FunctionType]:
+    """Return the functions with some codes, in the order of the codes."""
+    order = {one: at for at, one in enumerate(ids)}
+    functions = (one for one in gc.get_objects() if type(one) is types.FunctionType)
+    found = [one for one in functions if id(one.__code__) in order]
+    return sorted(found, key=lambda one: order[id(one.__code__)])
 
 
 # --- change code ---
@@ -317,7 +345,7 @@ def _functions(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
 
 @dataclass(eq=False)
 class Edit:
-    """Code that some functions get during calls, which is always undone after each call.
+    """Code that some functions get during calls, which is undone after each call.
 
     Parameters
     ----------
@@ -325,14 +353,14 @@ class Edit:
         The change in words.
     codes : list of (function, code)
         The functions and their changed code.
-    caches : list
-        Caches of results of the mechanism's functions, which are cleared before and after.
     """
 
     words: str
     codes: list[tuple[types.FunctionType, types.CodeType]]
-    caches: list[Any] = field(default_factory=list, repr=False)
     calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.originals = [(function, function.__code__) for function, _ in self.codes]
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -342,34 +370,22 @@ class Edit:
     @contextmanager
     def in_force(self) -> Iterator[None]:
         """Change the code of the functions, and restore it at the end."""
-        originals = [(function, function.__code__) for function, _ in self.codes]
         self.calls += 1
         try:
-            self._clear()
             for function, code in self.codes:
                 function.__code__ = code
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # warnings of a mutant do not help its user
                 yield
         finally:
-            for function, code in originals:
+            for function, code in self.originals:
                 function.__code__ = code
-            self._clear()
-
-    def _clear(self) -> None:
-        for cache in self.caches:
-            cache.cache_clear()
 
 
 class _Source:
     """The definitions of some functions in their files."""
 
-    def __init__(
-        self,
-        functions: Sequence[types.FunctionType],
-        caches: Mapping[types.CodeType, set[Any]],
-    ) -> None:
-        self.caches = caches
+    def __init__(self, functions: Sequence[types.FunctionType]) -> None:
         self.trees: dict[str, ast.Module] = {}
         self.definitions: list[tuple[ast.AST, types.FunctionType]] = []
         self.modules: dict[types.FunctionType, ast.Module] = {}
@@ -439,8 +455,7 @@ class _Source:
             return None
         file = PurePath(inside[0].__code__.co_filename).name
         words = f"{mistake.kind}: {mistake.words}, line {mistake.line} of {file}"
-        caches = {cache for one in inside for cache in self.caches[one.__code__]}
-        return Edit(words, fits, list(caches))
+        return Edit(words, fits)
 
 
 def _first_line(node: Any) -> int:
@@ -467,6 +482,8 @@ def _is_same(a: Any, b: Any) -> bool:
     Codes that ran are compared by their parts, because Python 3.11 changes them while they run.
     """
     if not isinstance(a, types.CodeType) or not isinstance(b, types.CodeType):
+        if isinstance(a, frozenset) and isinstance(b, frozenset):  # whose order may differ
+            return sorted(map(repr, a)) == sorted(map(repr, b))
         return type(a) is type(b) and repr(a) == repr(b)
     parts = ("co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
     return (

@@ -29,9 +29,10 @@ KINDS = (CLIPPING, CONTRIBUTION, SENSITIVITY, SAMPLING, SELECTION, BUDGET)
 
 _CLIPS = ("clip", "clamp", "winsor", "project")
 _ENDS = ("minimum", "maximum", "fmin", "fmax", "min", "max")
+_SUBJECTS = ("a", "x", "arr", "ar", "input", "data", "values", "value")
 _DISTINCT = ("unique", "drop_duplicates", "distinct", "set", "frozenset")
 _REDUCES = ("sum", "mean", "median", "min", "max", "nansum", "nanmean", "nanmedian", "prod")
-_FIRST = ("head", "tail", "limit", "nlargest", "nsmallest", "islice")
+_FIRST = ("head", "tail", "limit", "nlargest", "nsmallest")
 _GROUPS = ("groupby", "group_by")
 _COUNTS_IN_ORDER = ("cumcount", "cum_count", "rank", "row_number", "int_range")
 _EXPONENTIALS = ("exp", "expm1", "exp2", "softmax", "expit")
@@ -104,8 +105,8 @@ def mistakes(
         Name of the column that names the user, for tables.
     """
     finders = [_Finder(node, function, items, user) for node, function in functions]
-    asked = {(one.function.__name__, name) for one in finders for name in one.passed}
-    known = {wanted for one in finders for wanted in one.take_passed(asked)}
+    asked = dict.fromkeys((one.function.__name__, name) for one in finders for name in one.passed)
+    known = dict.fromkeys(wanted for one in finders for wanted in one.take_passed(asked))
     for one in finders:
         one.leave({name for function, name in known if function == one.function.__name__})
     found: dict[tuple[str, int, str], Mistake] = {}
@@ -114,7 +115,7 @@ def mistakes(
             parent, name, index = mistake.place
             new = ast.unparse(mistake.new)
             found.setdefault((f"{id(parent)} {name} {index}", mistake.line, new), mistake)
-    return sorted(found.values(), key=lambda mistake: mistake.line)
+    return sorted(found.values(), key=lambda mistake: (mistake.line, mistake.kind, mistake.words))
 
 
 class _Finder:
@@ -160,7 +161,7 @@ class _Finder:
         """Return the module, class or function that a name refers to, or None for other values."""
         if isinstance(node, ast.Attribute):
             owner = self.value_of(node.value)
-            found = getattr(owner, node.attr, None) if _is_space(owner) else None
+            found = _attribute(owner, node.attr) if _is_space(owner) else None
         elif isinstance(node, ast.Name) and node.id not in self.locals:
             free = zip(
                 self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True
@@ -180,7 +181,7 @@ class _Finder:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return False
         owner = self.value_of(node.func.value)
-        if owner is not None and "random" not in getattr(owner, "__name__", ""):
+        if owner is not None and "random" not in str(_attribute(owner, "__name__")):
             return False
         return node.func.attr in methods
 
@@ -209,18 +210,15 @@ class _Finder:
             node = values[0]
         return node
 
-    def sources_of(self, node: ast.expr) -> set[ast.AST]:
+    def sources_of(self, node: ast.expr) -> list[ast.AST]:
         """Return all parts of an expression and of the expressions that its names stand for."""
-        parts = set(ast.walk(node))
+        parts = dict.fromkeys(ast.walk(node))
         for _ in range(_DEPTH):
-            names = {one.id for one in parts if isinstance(one, ast.Name)}
-            parts |= {
-                part
-                for name in names
-                for value in self.assigned.get(name, [])
-                for part in ast.walk(value)
-            }
-        return parts
+            names = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name))
+            for name in names:
+                for value in self.assigned.get(name, []):
+                    parts |= dict.fromkeys(ast.walk(value))
+        return list(parts)
 
     def _amounts(self) -> Iterator[ast.expr]:
         """Yield the expressions that set the scale of a noise."""
@@ -240,7 +238,7 @@ class _Finder:
                 if isinstance(parent.op, ast.Mult):
                     yield self.source_of(other)
 
-    def take_passed(self, asked: set[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    def take_passed(self, asked: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Take over scales that are passed to parameters of other functions; yield these."""
         for node in self.nodes:
             if not isinstance(node, ast.Call):
@@ -271,8 +269,10 @@ class _Finder:
         for amount in dict.fromkeys(self.amounts):
             yield from self._less(amount)
         inside = {part for amount in self.amounts for part in ast.walk(amount)}
+        loops = [one.test for one in self.nodes if isinstance(one, ast.While)]
+        endless = {part for test in loops for part in ast.walk(test)}  # a loop might never end
         for node in self.nodes:
-            if node in inside and not isinstance(node, ast.Call):
+            if node in endless or (node in inside and not isinstance(node, ast.Call)):
                 continue
             yield from self._clipping(node)
             yield from self._contribution(node)
@@ -304,10 +304,13 @@ class _Finder:
 
     def _is_count(self, factor: ast.expr) -> bool:
         """Whether a factor may be a number of items, queries or steps."""
-        if self.is_number(factor):
-            value = factor.value if _is_constant(factor) else self.function.__globals__[factor.id]  # type: ignore[attr-defined]
-            return value == int(value) and value not in (1, 2, self.items)
-        return True
+        if _is_constant(factor):
+            value = ast.literal_eval(factor)
+        elif isinstance(factor, ast.Name) and self.is_number(factor):
+            value = self.function.__globals__[factor.id]
+        else:
+            return True
+        return bool(value % 1 == 0 and value > 0 and value not in (1, 2, self.items))
 
     def _factors(self) -> list[tuple[ast.expr, str]]:
         """Return the factors of a mistake: 2, and the number of items of a user."""
@@ -363,7 +366,7 @@ class _Finder:
                 return owner
         if call.args:
             return None if isinstance(call.args[0], ast.Starred) else call.args[0]
-        return call.keywords[0].value if call.keywords else None
+        return next((k.value for k in call.keywords if k.arg in _SUBJECTS), None)
 
     def _contribution(self, node: ast.AST) -> Iterator[Mistake]:
         def made(new: ast.expr, words: str, at: ast.AST = node) -> Mistake:
@@ -501,6 +504,14 @@ class _Finder:
 # --- expressions ---
 
 
+def _attribute(owner: Any, name: str) -> Any:
+    """Return an attribute, or None if it is missing or cannot be computed."""
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # a module may import others when an attribute is read
+        return None
+
+
 def _is_space(value: Any) -> bool:
     return isinstance(value, types.ModuleType | type)
 
@@ -580,12 +591,13 @@ def _factors(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _first_of(call: ast.Call, kept: ast.expr) -> ast.expr:
-    """Return one argument, after all arguments were evaluated, because they may draw."""
-    others = [*call.args, *(k.value for k in call.keywords)]
-    others = [
-        one.value if isinstance(one, ast.Starred) else one for one in others if one is not kept
-    ]
-    return ast.Subscript(ast.Tuple([kept, *others], ast.Load()), ast.Constant(0), ast.Load())
+    """Return one argument, after all arguments were evaluated in order, because they may draw."""
+    parts = [*call.args, *(k.value for k in call.keywords)]
+    parts = [one.value if isinstance(one, ast.Starred) else one for one in parts]
+    if kept not in parts:  # the object of a method comes before the arguments
+        parts = [kept, *parts]
+    at = ast.Constant(parts.index(kept))
+    return ast.Subscript(ast.Tuple(parts, ast.Load()), at, ast.Load())
 
 
 def _always(test: ast.expr) -> ast.expr:

@@ -1,17 +1,21 @@
 """Mutants of code: which mistakes are found, and that each mutant is exactly this mistake."""
 
+import cProfile
 import functools
 import linecache
+import os
+import subprocess
+import sys
 import textwrap
+import types
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from dpaudit import AdditiveNoise, NeighborPair, Outcomes, one_draw
 from dpaudit.claims import within_sensitivity
-from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.errors import ArgumentError
 from dpaudit.mutants import KINDS, of_code
 from dpaudit.mutants.edits import NO_CHANGE
 
@@ -44,6 +48,19 @@ def of_source(source, space=None):
 
 # Each row has a mechanism, the name of a mutant and the same mechanism with this mistake.
 EXACT = {
+    "order of draws": (
+        """
+        def f(d, size, *, rng):
+            return d.sum() + np.minimum(rng.normal(size=size), rng.exponential(size=size))
+        """,
+        "clipping: np.minimum(rng.normal(size=size), rng.exponen... is always "
+        "rng.exponential(size=size)",
+        """
+        def f(d, size, *, rng):
+            skipped = rng.normal(size=size)
+            return d.sum() + rng.exponential(size=size)
+        """,
+    ),
     "clip": (
         "def f(d, size, *, rng): return np.clip(d, 0, 1).sum() + rng.laplace(scale=1, size=size)",
         "clipping: np.clip(d, 0, 1) returns its argument",
@@ -393,25 +410,6 @@ def test_groups_that_are_not_users_stay():
     assert not [name for name in changes(by_city, pair) if "contribution" in name]
 
 
-def test_a_polars_table_has_mutants():
-    def f(frame, size, *, rng):
-        kept = frame.unique(subset="user")
-        by_user = frame.group_by("user").agg(pl.col("paid").sum().clip(0, 1.5))
-        total = by_user["paid"].sum() + len(kept)
-        return total + rng.laplace(scale=1, size=size)
-
-    frame = pl.DataFrame(VISITS.to_dict(orient="list"))
-    found = changes(f, NeighborPair.from_frame(frame, user="user", drop=1))
-    laplace = np.random.default_rng(3).laplace(scale=1, size=5)
-    totals = {
-        "contribution: frame.unique(subset='user') keeps repetitions": 3.5 + 5,
-        "contribution: frame.group_by('user') takes each row for a user": 6.0 + 3,
-        "clipping: pl.col('paid').sum().clip(0, 1.5) returns its argument": 9.0 + 3,
-    }
-    for name, total in totals.items():
-        np.testing.assert_allclose(drawn(found[name].mechanism, frame) - laplace, total)
-
-
 def test_a_list_has_mutants():
     def f(lists, size, *, rng):
         return sum(len(set(items)) for items in lists) + rng.laplace(scale=1, size=size)
@@ -469,26 +467,169 @@ def remembered(bound):
     return np.minimum(bound, 0.5)
 
 
-def test_caches_hold_no_value_of_a_mutant():
-    def f(data, size, *, rng):
-        return data.sum() * remembered(2.0) + rng.laplace(scale=1, size=size)
-
-    before = drawn(f)
-    mutant = changes(f)["clipping: np.minimum(bound, 0.5) is always bound"]
-    laplace = np.random.default_rng(3).laplace(scale=1, size=5)
-    np.testing.assert_allclose(drawn(mutant.mechanism) - laplace, 2 * LEFT.sum())
-    np.testing.assert_array_equal(drawn(f), before)
+def scaled_by_a_cache(data, size, *, rng):
+    return data.sum() * remembered(2.0) + rng.laplace(scale=1, size=size)
 
 
-def test_a_mechanism_that_keeps_values_is_refused():
+def test_code_behind_a_filled_cache_has_mutants():
+    remembered(2.0)
+    mutant = changes(scaled_by_a_cache)["clipping: np.minimum(bound, 0.5) is always bound"]
+    assert not mutant.note
+    assert remembered.cache_info().currsize == 1  # the cache of this process stays
+
+
+def test_values_that_a_mechanism_keeps_do_not_change():
     kept = []
 
     def f(data, size, *, rng):
         kept.append(np.clip(data, 0, 1).max())
         return data.sum() * (max(kept) > 1) + rng.laplace(scale=1, size=size)
 
-    with pytest.raises(MechanismError, match="keeps values between its calls"):
-        of_code(f, [PAIR], seed=0)
+    assert not changes(f)["clipping: np.clip(data, 0, 1) returns its argument"].note
+    assert not kept
+
+
+def test_the_tests_of_loops_are_not_changed():
+    def f(data, size, *, rng):
+        count = 0
+        while rng.random() < 0.5:
+            count += 1
+        return np.clip(data, 0, 1).sum() + count + rng.laplace(scale=1, size=size)
+
+    assert {m.kind for m in changes(f).values()} == {"clipping", "sensitivity"}
+
+
+def test_a_mutant_that_never_ends_is_ended():
+    def f(data, size, *, rng):
+        rest = np.minimum(data.max(), 1.0)
+        while rest > 1.0:
+            rest = max(rest, 2.0)
+        return data.sum() + rng.laplace(scale=1, size=size)
+
+    made = of_code(f, [PAIR], seed=0, limit=1.0)
+    notes = {m.name.partition(": ")[2].rpartition(", line")[0]: m.note for m in made.mutants}
+    endless = notes["np.minimum(data.max(), 1.0) is always data.max()"]
+    assert endless == "it could not be run: it did not end within 1 s"
+
+
+def test_mutants_are_the_same_in_any_order_of_hashes():
+    """Check that the order of mutants does not depend on the hashes of names or on addresses."""
+    code = (
+        "import numpy as np\n"
+        "from dpaudit import NeighborPair, mutants\n"
+        "from tests.mutants.test_edits import two_scales\n"
+        "pair = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))\n"
+        "print(*[m.name for m in mutants.of_code(two_scales, [pair], seed=0).mutants], sep='|')\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(found) == 1
+    assert "1.0 + 0 divided by 2" in found.pop()
+
+
+def noisy_pair(x, size, scale_a, scale_b, rng):
+    return x + rng.laplace(scale=scale_a, size=size) + rng.laplace(scale=scale_b, size=size)
+
+
+def two_scales(data, size, *, rng):
+    return noisy_pair(np.clip(data, 0, 1).sum(), size, 1.0 + 0, 2.0 + 0, rng)
+
+
+def broken_choices(data, size, *, rng):
+    scale = 2.0
+    return rng.exponential(size=size) * (-1.0 * scale) + rng.exponential(size=size) * scale
+
+
+def shapeless(data, size, *, rng):
+    floor = np.asarray(-5.0)
+    return np.maximum(floor, data.sum() + rng.laplace(scale=1.0, size=size))
+
+
+def maybe_empty(data, size, *, rng):
+    return (np.clip(data, 0, 1).sum() + rng.laplace(scale=1.0, size=size))[: max(0, size)]
+
+
+CAP = float("inf")
+
+
+def infinite(data, size, *, rng):
+    if data.size > 10**9:
+        return rng.laplace(scale=2 * CAP * len(data), size=size)
+    return np.clip(data, 0, 1).sum() + rng.laplace(scale=1.0, size=size)
+
+
+class Lazy(types.ModuleType):
+    clip = staticmethod(np.clip)
+
+    def __getattr__(self, name):
+        if name == "clip_fast":
+            raise ImportError("not installed")
+        raise AttributeError(name)
+
+
+lazy = Lazy("lazy")
+
+
+def with_a_lazy_module(data, size, *, rng):
+    if len(data) > 10**9:
+        return lazy.clip_fast.normal(data)
+    return lazy.clip(data, 0, 1).sum() + rng.laplace(scale=1.0, size=size)
+
+
+def by_keywords(data, size, *, rng):
+    clipped = np.clip(a_min=0, a_max=1, a=data)
+    largest = max(half := clipped / 2, half - 1, key=np.sum)
+    return largest.sum() + rng.laplace(scale=1.0, size=size)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [broken_choices, shapeless, maybe_empty, infinite, with_a_lazy_module, by_keywords],
+)
+def test_unusual_code_raises_no_error(mechanism):
+    assert of_code(mechanism, [PAIR], seed=0).mutants
+
+
+def test_a_keyword_may_name_the_data():
+    mutant = changes(by_keywords)[
+        "clipping: np.clip(a_min=0, a_max=1, a=data) returns its argument"
+    ]
+    laplace = np.random.default_rng(3).laplace(scale=1.0, size=5)
+    np.testing.assert_allclose(drawn(mutant.mechanism) - laplace, LEFT.sum() / 2)
+
+
+def test_equal_mutants_of_a_line_have_different_names():
+    def f(data, size, *, rng):
+        total = np.clip(data, 0, 1).sum() / 2 + np.clip(data, 0, 1).sum() / 2
+        return total + rng.laplace(scale=1.0, size=size)
+
+    names = [m.name for m in of_code(f, [PAIR], seed=0).mutants]
+    assert len(set(names)) == len(names)
+    assert any(name.endswith(" #2") for name in names)
+
+
+def test_each_kind_can_be_limited():
+    made = of_code(two_scales, [PAIR], seed=0, most=1)
+    assert [m.kind for m in made.mutants] == ["clipping", "sensitivity"]
+    assert made.left_out == len(changes(two_scales)) - 2
+    assert str(made).endswith(f"  and {made.left_out} more")
+
+
+def test_a_profiler_may_run():
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        assert of_code(clipped_sum, [PAIR], seed=0).mutants
+    finally:
+        profile.disable()
 
 
 def test_code_that_cannot_be_read_is_named():
