@@ -51,7 +51,8 @@ class AuditSection(Section[AuditResult]):
         if record.mutants:
             missed = record.verdict is Verdict.NOT_REFUTED and undetected_words(record.mutants)
             words.append(
-                f"mutants {score_words(record.mutants)}" + ", some undetected" * bool(missed)
+                f"mutants {score_words(record.mutants, by_kind=False)}"
+                + ", some undetected" * bool(missed)
             )
         if reason := record.origin.get("reason"):
             words.append(f"known: {short(str(reason), _REASON)}")

@@ -24,7 +24,9 @@ from dpaudit.results import (
     least,
     mutation_score,
     number,
+    score_words,
     severity,
+    surviving_code,
     svg,
     tables,
     undetected_words,
@@ -128,7 +130,9 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
             }
             for m in result.mutants
         ],
+        "score": score_words(result.mutants),
         "undetected": undetected_words(result.mutants) if result.verdict == "not_refuted" else [],
+        "surviving": surviving_code(result.mutants) if result.verdict == "not_refuted" else [],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
         "close": severity.closeness(result),

@@ -116,7 +116,7 @@ def code_scores(mutants: Sequence[MutantResult]) -> dict[str, tuple[int, int]]:
     }
 
 
-def score_words(mutants: Sequence[MutantResult]) -> str:
+def score_words(mutants: Sequence[MutantResult], *, by_kind: bool = True) -> str:
     """Return the mutation score in words, by kind if mutants of the code were run."""
     killed, judged = mutation_score(mutants)
     left = sum(not m.kind for m in mutants) - judged
@@ -124,6 +124,9 @@ def score_words(mutants: Sequence[MutantResult]) -> str:
     of_code = code_scores(mutants)
     if not of_code:
         return f"{killed} of {judged} killed{more}"
+    if not by_kind:
+        both = [sum(counts) for counts in zip(*of_code.values(), strict=True)]
+        return f"{killed} of {judged} killed, {both[0]} of {both[1]} of the code{more}"
     given = mutation_score([m for m in mutants if m.is_given])
     noise = mutation_score([m for m in mutants if m.noise])
     scores = {"given": given, "noise": noise} | of_code

@@ -35,7 +35,7 @@ from dpaudit.report.audits import AUDITS
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
 from dpaudit.results import charts, severity
-from dpaudit.results.mutants import MutantResult, MutantStatus
+from dpaudit.results.mutants import MutantResult, MutantStatus, mutation_score
 from dpaudit.results.result import AuditResult
 from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import STATUSES, Expectation
@@ -389,6 +389,15 @@ MUTANTS = (
     MutantResult("broken", MutantStatus.NOT_RUN, 0.0, 0.0, 0, note="it raised KeyError: '<x>'"),
 )
 
+OF_CODE = MutantResult(
+    "clipping: np.clip(x, 0, 1) returns its argument, line 4 of a.py",
+    MutantStatus.SURVIVED,
+    0.5,
+    1e-6,
+    2500,
+    kind="clipping",
+)
+
 
 def table_of_mutants(page: str) -> list[tuple[str, ...]]:
     """Return the class of the status and the text of every cell, for each row of the table."""
@@ -417,7 +426,9 @@ def test_table_of_mutants_tells_name_fate_epsilon_and_draws(special, tmp_path):
         ),
     ]
     text = Reader(page).text()
-    assert "Mutants2 of 4 killed, with the claim and the pairs of this audit" in text
+    assert (
+        "Mutants2 of 4 killed (1 more not run), with the claim and the pairs of this audit" in text
+    )
     assert "<b>&" not in page
 
 
@@ -439,10 +450,10 @@ def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_pat
         r' <span class="quiet">(.*?)</span>',
         page,
     )
-    killed = sum(mutant.killed for mutant in kept.mutants)
+    killed, judged = mutation_score(kept.mutants)
     assert killed
     assert cells == [
-        (str(kept.mutation_score), "killed", f"{killed} of {len(kept.mutants)}", "killed"),
+        (str(kept.mutation_score), "killed", f"{killed} of {judged}", "killed"),
         ("0.5", "killed", "2 of 4", "killed"),
         ("0", "survived", "0 of 2", "killed"),
         ("0", "survived", "0 of 0", "killed"),
@@ -782,3 +793,12 @@ def test_a_notebook_shows_the_summary_and_two_charts(results):
     hostile = replace(results[0], id="<script>x</script>", mechanism="<b>")
     assert "<script>" not in hostile._repr_html_()
     assert "<b>" not in hostile._repr_html_()
+
+
+def test_surviving_mutants_of_the_code_are_a_question(special, tmp_path):
+    result = replace(special["kept"], mutants=(*MUTANTS, OF_CODE))
+    page = write_report(tmp_path, run_of([result]), [result]).read_text()
+    text = Reader(page).text()
+    assert "Harmless or missed mistakes" in text
+    assert f"{OF_CODE.name}, in 2,500 draws" in text
+    assert "given 1 of 2, noise 1 of 2, clipping 0 of 1 killed (1 more not run)" in text

@@ -56,11 +56,12 @@ def test_other_audits_say_no_more_than_before():
 
 def test_mutants_are_counted_in_a_line_and_told_one_by_one_in_a_finding():
     result = check(noisy_sum, mutants=[loud])
-    assert "  mutants 3 of 3 killed  " in line_of(result)
-    assert "  mutants             3 of 3 killed" in AUDITS.finding(result).splitlines()
+    assert "  mutants 3 of 3 killed, 1 of 1 of the code  " in line_of(result)
+    words = "  mutants             given 1 of 1, noise 2 of 2, sensitivity 1 of 1 killed"
+    assert words in AUDITS.finding(result).splitlines()
     lines = AUDITS.finding(result, verbose=True).splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("  every mutant"))
-    every = lines[first : first + 3]
+    every = lines[first : first + 4]
     assert [line.split("  ")[-1] for line in every] == [mutant.name for mutant in result.mutants]
     assert all(line[22:].startswith("killed: epsilon >") for line in every)
 
