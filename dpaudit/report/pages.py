@@ -132,7 +132,9 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         ],
         "score": score_words(result.mutants),
         "undetected": undetected_words(result.mutants) if result.verdict == "not_refuted" else [],
-        "surviving": surviving_code(result.mutants) if result.verdict == "not_refuted" else [],
+        "surviving": surviving_code(result.mutants, brief=False)
+        if result.verdict == "not_refuted"
+        else [],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
         "close": severity.closeness(result),

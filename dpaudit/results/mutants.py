@@ -134,15 +134,16 @@ def score_words(mutants: Sequence[MutantResult], *, by_kind: bool = True) -> str
     return f"{', '.join(words)} killed{more}"
 
 
-def surviving_code(mutants: Sequence[MutantResult]) -> list[str]:
-    """Return the surviving mutants of the code in words. Some of them may satisfy the claim."""
-    found = [
-        f"{m.name}, in {m.draws:,} draws"
-        for m in mutants
-        if m.kind and m.status is MutantStatus.SURVIVED
-    ]
-    more = len(found) - _NAMED
-    return found[:_NAMED] + [f"and {more} other{'s' if more > 1 else ''}"] * (more > 0)
+def surviving_code(mutants: Sequence[MutantResult], *, brief: bool = True) -> list[str]:
+    """Return the surviving mutants of the code in words, or only their kinds and lines.
+
+    Some of them may satisfy the claim.
+    """
+    survivors = [m for m in mutants if m.kind and m.status is MutantStatus.SURVIVED]
+    if brief:
+        places = (f"{m.kind} on {m.name.rpartition(', ')[2]}" for m in survivors)
+        return list(dict.fromkeys(places))
+    return [f"{m.name}, in {m.draws:,} draws" for m in survivors]
 
 
 def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:
