@@ -78,8 +78,8 @@ _BY_LUCK, _BY_RARE_LUCK = 30, 10
 _ROUNDING = 1e-6
 _CAREFUL = 0.05  # one-sided level of the rates for which a number of draws is recommended
 _ADVICE_ON_MUTANTS = (
-    'Keep mutants="noise", the default. It makes mutants from the noise, and killing them shows '
-    "that the audit has power."
+    'Keep mutants="all", the default. It makes mutants from the noise and from other code. Killing '
+    "mutants of the noise shows that the audit has power."
 )
 _ADVICE_ON_LITTLE_POWER = (
     "Use more draws, or a pair whose datasets differ more. Of the mutants, the audit detected only "

@@ -51,7 +51,7 @@ def advised(mechanism, pairs, **options) -> str:
 
 
 def test_without_a_mutant_a_mutant() -> None:
-    assert advised(total, FAR, draws=2000).startswith('Keep mutants="noise"')
+    assert advised(total, FAR, draws=2000).startswith('Keep mutants="all"')
 
     def constant(data, size, *, rng):
         return np.zeros(size)

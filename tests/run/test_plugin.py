@@ -131,7 +131,11 @@ def test_mutants_of_the_noise_show_power_where_none_was_given(project):
         "        return data.sum() + rng.laplace(scale=scale, size=size)"
     )
     noise = f"the noise of line {line} of audit_case.py (laplace, scale 1)"
-    assert [mutant["name"] for mutant in row["mutants"]] == [f"{noise} removed", f"{noise} halved"]
+    assert [mutant["name"] for mutant in row["mutants"]] == [
+        f"{noise} removed",
+        f"{noise} halved",
+        "sensitivity: scale divided by 2, line 10 of audit_case.py",
+    ]
 
 
 def test_noise_that_is_not_seen_gives_no_mutants_and_says_why(project):
@@ -333,12 +337,12 @@ def test_results_have_the_documented_fields(project):
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}
     assert row["mutation_score"] == 1.0
-    assert len(row["mutants"]) == 3
+    assert len(row["mutants"]) == 4
     for mutant in row["mutants"]:
         assert set(mutant) == {"name", "status", "certified_epsilon"}
         assert mutant["status"] == "killed"
         assert mutant["certified_epsilon"] > 1
-    assert document["run"]["family_wise_error"] == pytest.approx(2e-6)
+    assert document["run"]["family_wise_error"] == pytest.approx(3e-6)
     assert document["run"]["complete"] is True
     assert (here.path / "out" / "index.html").read_text().startswith("<!doctype html>")
 
