@@ -16,6 +16,7 @@ and no mutant of the code shows this power.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -48,7 +49,7 @@ _LEAST_SECONDS = 20.0
 _NOTE = 200
 
 _NO_ALARM = "no time limit works in a thread or on this system, and a mutant may never end"
-_POLARS = "polars does not work in a forked process"
+_THREADED = "{} does not work in a forked process"
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,9 @@ def _why_not(task: Task, found: Certificate) -> str:
     if not is_main or not hasattr(signal, "setitimer"):
         return _NO_ALARM
     sides = (found.pair.left, found.pair.right)
-    is_polars = any(type(side).__module__.partition(".")[0] == "polars" for side in sides)
-    return _POLARS if is_polars else ""
+    if any(type(side).__module__.partition(".")[0] == "polars" for side in sides):
+        return _THREADED.format("polars")
+    return _THREADED.format("JAX") if "jax" in sys.modules else ""
 
 
 def _audit_all(

@@ -49,7 +49,7 @@ def in_child(compute: Callable[[], T], *, limit: float) -> T:
         raise ChildError("this system cannot copy a process")
     reads, writes = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of numpy's libraries
+        warnings.simplefilter("ignore")  # of threads, such as those of numpy's libraries
         child = os.fork()
     if child == 0:
         _compute(compute, writes)

@@ -6,6 +6,7 @@ The tests check the cost and the report of the audit, and that killed mutants de
 from __future__ import annotations
 
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -567,6 +568,15 @@ def test_audits_in_threads_make_no_mutants_of_the_code() -> None:
     assert any(
         words.startswith("mistakes in the code (no time limit") for words in result.not_covered
     )
+
+
+def test_libraries_with_threads_make_no_mutants_of_the_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", np)
+    result = audited(users_clipped, OUTSIDE)
+    assert not of_code(result)
+    assert "mistakes in the code (JAX does not work in a forked process)" in result.not_covered
 
 
 def test_a_memory_of_the_mechanism_holds_no_value_of_a_mutant() -> None:
