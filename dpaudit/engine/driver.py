@@ -44,7 +44,7 @@ from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
-from dpaudit.engine.mutation import MutantRuns, mutants_of, run_mutants
+from dpaudit.engine.mutation import CodeRuns, MutantRuns, mutants_of, run_mutants
 from dpaudit.engine.reproducer import reproducer_of
 from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
@@ -155,9 +155,12 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
         made = mutants_of(task, mechanism, certificate, given)
         mutant_runs = run_mutants(task, made, certificate, certify=certificate_of)
         if any(mutant.killed for mutant in mutant_runs.results):  # else there is no power anyway
-            code = run_code_mutants(
-                task, mechanism, certificate, certify=certificate_of, seconds=seconds
-            )
+            try:
+                code = run_code_mutants(
+                    task, mechanism, certificate, certify=certificate_of, seconds=seconds
+                )
+            except Exception as error:  # a change of strange code must not cost the user the audit
+                code = CodeRuns(unseen=short(f"{type(error).__name__}: {error}", _REASON))
             mutant_runs = replace(mutant_runs, code=code)
         if task.instrument is None:
             model = family_of(task, mechanism, certificate, made)

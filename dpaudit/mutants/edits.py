@@ -57,7 +57,6 @@ NO_CHANGE = "it changes no output on these data"
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-_NOTE = 160
 
 
 @dataclass(frozen=True, eq=False)

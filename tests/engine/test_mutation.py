@@ -579,6 +579,46 @@ def test_libraries_with_threads_make_no_mutants_of_the_code(
     assert "mistakes in the code (JAX does not work in a forked process)" in result.not_covered
 
 
+def test_an_error_in_changing_code_costs_no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("dpaudit.engine.code_mutants.of_code", broken)
+    result = audited(users_clipped, OUTSIDE)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert "mistakes in the code (RecursionError: too deep)" in result.not_covered
+
+
+def as_text(data: Array, *, rng: Generator) -> str:
+    return "high" if data.clip(0.0, 1.0).sum() + rng.laplace(scale=1.0) > 1.0 else "low"
+
+
+def as_dict(data: Array, *, rng: Generator) -> dict[str, float]:
+    return {"total": data.clip(0.0, 1.0).sum() + rng.laplace(scale=1.0)}
+
+
+def as_ragged_list(data: Array, *, rng: Generator) -> list[float]:
+    noisy = data.clip(0.0, 1.0).sum() + rng.laplace(scale=1.0)
+    return [noisy] * (1 + (noisy > 1.0))
+
+
+def as_none(data: Array, *, rng: Generator) -> float | None:
+    noisy = data.clip(0.0, 1.0).sum() + rng.laplace(scale=1.0)
+    return None if noisy > 1.0 else noisy
+
+
+def as_vector(data: Array, *, rng: Generator) -> Array:
+    return data.clip(0.0, 1.0).sum(axis=0) + rng.laplace(scale=1.0, size=1)
+
+
+@pytest.mark.parametrize("release", [as_text, as_dict, as_ragged_list, as_none, as_vector])
+def test_outputs_of_all_kinds_have_mutants_of_their_code(release: Any) -> None:
+    result = audited(one_draw(release), SINGLE, draws=2000)
+    assert result.verdict is Verdict.NOT_REFUTED
+    name = "clipping: data.clip(0.0, 1.0) returns its argument"
+    assert of_code(result)[name] is MutantStatus.KILLED
+
+
 def test_a_memory_of_the_mechanism_holds_no_value_of_a_mutant() -> None:
     memory: dict[bytes, float] = {}
 
