@@ -57,11 +57,11 @@ from dpaudit.ledger.survivors import (
     kept_reasons,
     write_mutants,
 )
+from dpaudit.mechanisms import limit_memory
 from dpaudit.properties import DEFAULT_TOLERANCE, Attempt, apart, ratio
 
 _PATIENCE, _LEAST_SECONDS = 5.0, 20.0
 _BUSY = 20.0  # times the seconds of the processor after which a process is ended anyway
-_MEMORY = 4 * 2**30  # bytes that a mutant may take in addition
 _IMPORT = "import"
 _ENDED = False, "the process ended"
 _MOST_CASES = 400
@@ -338,7 +338,7 @@ class _Child:
 
 
 def _send(connection: Connection, limit: float, function: Callable[..., Any], args: Any) -> None:
-    _limit_memory()
+    limit_memory()
     if math.isfinite(limit):
         _limit_time(math.ceil(limit))
     # pytest would import checks by a loader of its own
@@ -351,17 +351,6 @@ def _send(connection: Connection, limit: float, function: Callable[..., Any], ar
         found = False, traceback.format_exc(limit=-3)
     connection.send(found)
     connection.close()
-
-
-def _limit_memory() -> None:
-    """Refuse to allocate what only a mutant would need, where the system can limit memory."""
-    try:
-        import resource
-
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, resource.RLIM_INFINITY))
-    except (ImportError, OSError, ValueError):
-        pass
 
 
 def _limit_time(seconds: int) -> None:

@@ -1,7 +1,7 @@
 """Mechanisms: calls, checks of their contract, additive noise, and training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
-from dpaudit.mechanisms.children import ChildError, in_child
+from dpaudit.mechanisms.children import ChildError, in_child, limit_memory
 from dpaudit.mechanisms.independence import (
     SUSPICION,
     Call,
@@ -82,6 +82,7 @@ __all__ = [
     "is_seeded",
     "joined",
     "kind_of",
+    "limit_memory",
     "mechanism_name",
     "needed",
     "one_draw",

@@ -108,7 +108,7 @@ def _compute(compute: Callable[[], Any], writes: int) -> None:
         for number in (0, 1, 2):
             os.dup2(quiet, number)
         sys.stdout = sys.stderr = open(quiet, "w", encoding="utf-8")  # noqa: SIM115
-        _limit_memory()
+        limit_memory()
         try:
             sent = pickle.dumps((True, compute()))
         except BaseException as error:
@@ -119,7 +119,7 @@ def _compute(compute: Callable[[], Any], writes: int) -> None:
         os._exit(0)
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     """Refuse to allocate far more than before, where the system can limit memory."""
     try:
         import resource

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpaudit import (
@@ -616,6 +617,18 @@ def test_outputs_of_all_kinds_have_mutants_of_their_code(release: Any) -> None:
     result = audited(one_draw(release), SINGLE, draws=2000)
     assert result.verdict is Verdict.NOT_REFUTED
     name = "clipping: data.clip(0.0, 1.0) returns its argument"
+    assert of_code(result)[name] is MutantStatus.KILLED
+
+
+def test_a_table_has_mutants_of_its_code() -> None:
+    frame = pd.DataFrame({"user": [1, 1, 1, 2, 3], "paid": [1.0, 2.0, 4.0, 1.0, 1.0]})
+
+    def first_visit(visits: Any, size: int, *, rng: Generator) -> Array:
+        kept = visits.drop_duplicates("user")
+        return len(kept) + rng.laplace(scale=1.0, size=size)
+
+    result = audited(first_visit, NeighborPair.from_frame(frame, user="user", drop=1))
+    name = "contribution: visits.drop_duplicates('user') keeps repetitions"
     assert of_code(result)[name] is MutantStatus.KILLED
 
 
