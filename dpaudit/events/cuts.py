@@ -15,7 +15,7 @@ e^epsilon q``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -359,6 +359,81 @@ def _kind(score: Score) -> int:
     return int(not score.feature.coordinate)  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """The best cut of one score on one side, and the best cut for each epsilon of a profile.
+
+    `order` is the index of the score. `value`, `separation` and `point` belong to the cut `top`.
+    `deltas` has shape (e,), and `excesses` has shape (2, e, k): the expected deltas of k cuts and
+    of their swapped complements. Both are empty if no profile is wanted.
+    """
+
+    order: int
+    side: str
+    value: float
+    separation: float
+    top: int
+    as_is: bool
+    point: int
+    deltas: Floats
+    excesses: Floats
+
+    def at(self, i: int) -> tuple[int, bool]:
+        """Return the best cut at epsilon i, and whether it is better than its complement."""
+        direct, mirrored = self.excesses[:, i]
+        top = int(np.maximum(direct, mirrored).argmax())
+        return top, bool(direct[top] >= mirrored[top])
+
+
+_AT_ONCE = 4096
+"""Number of cuts that are judged by one call of numpy."""
+
+
+def _judged(cuts: Sequence[Cuts], goal: Goal) -> Iterator[_Judged]:
+    """Judge all cuts of all scores on both sides, many scores at once."""
+    held: list[tuple[int, str, Floats, Floats]] = []
+    for order, c in enumerate(cuts):
+        held += [(order, side, *c.rates(side)) for side in OTHER]
+        if sum(len(likely) for _, _, likely, _ in held) >= _AT_ONCE:
+            yield from _judged_at_once(held, goal)
+            held = []
+    if held:
+        yield from _judged_at_once(held, goal)
+
+
+def _judged_at_once(
+    held: Sequence[tuple[int, str, Floats, Floats]], goal: Goal
+) -> Iterator[_Judged]:
+    likely, rare = (np.concatenate([one[i] for one in held]) for i in (2, 3))
+    # The selection uncertainty already moved the rates. Now the cost of certification is added.
+    sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
+    (direct, mirrored), where = primary_values(sure, goal)
+    value = np.maximum(direct, mirrored)
+    separation = excess_of_rates(likely, rare, 0.0)
+    excesses = np.empty((2, 0, len(likely)))
+    if goal.wants_profile:
+        sure = ExpectedBounds.of(likely, rare, goal.draws, goal.profile_failure_prob)
+        excesses = np.stack([sure.excesses(epsilon) for epsilon in goal.epsilons], axis=1)
+    starts = np.cumsum([0, *(len(one[2]) for one in held)])
+    deltas = np.maximum.reduceat(excesses.max(axis=0), starts[:-1], axis=1)
+    for i, (order, side, _, _) in enumerate(held):
+        part = slice(starts[i], starts[i + 1])
+        ties = np.flatnonzero(value[part] == value[part].max())
+        top = int(ties[separation[part][ties].argmax()])
+        at = part.start + top
+        yield _Judged(
+            order,
+            side,
+            float(value[at]),
+            float(separation[at]),
+            top,
+            bool(direct[at] >= mirrored[at]),
+            int(where[at]),
+            deltas[:, i],
+            excesses[:, :, part],
+        )
+
+
 def _best(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal, guessed: Sequence[Cuts]) -> Selection:
     """Return the best event of some cuts, or the best guess of the cuts in `guessed`."""
     best: tuple[float, float] = (-np.inf, -np.inf)
@@ -367,39 +442,26 @@ def _best(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal, guessed: Sequence[
     worth: list[tuple[float, float, int, str]] = []
     best_delta = np.zeros(len(goal.epsilons))
     chosen: list[Event | None] = [None] * len(goal.epsilons)
-    for order, c in enumerate(cuts):
-        for side in OTHER:
-            likely, rare = c.rates(side)
-            # The selection uncertainty already moved the rates. Now the cost of certification is
-            # added.
-            sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
-            (direct, mirrored), where = primary_values(sure, goal)
-            value = np.maximum(direct, mirrored)
-            separation = excess_of_rates(likely, rare, 0.0)
-            top = int(np.lexsort((-np.arange(len(value)), separation, value))[-1])
-            worth.append((float(value[top]), float(separation[top]), -order, side))
-            # The simplest scores come first. A later score must be clearly better to be chosen.
-            if (value[top] - _TRIFLE * abs(best[0]), separation[top]) > best:
-                best = (float(value[top]), float(separation[top]))
-                if goal.delta is None:
-                    point = int(where[top])
-                    target = Target(epsilon=float(goal.epsilons[point]))
-                else:
-                    target = Target(delta=goal.delta)
-                as_is = bool(direct[top] >= mirrored[top])
-                primary = _event(encoder, c, top, side, as_is, target, goal.learn_share)
-            if not goal.wants_profile:
-                continue
-            sure = ExpectedBounds.of(likely, rare, goal.draws, goal.profile_failure_prob)
-            for i, epsilon in enumerate(goal.epsilons):
-                direct, mirrored = sure.excesses(epsilon)
-                value = np.maximum(direct, mirrored)
-                top = int(value.argmax())
-                if value[top] > best_delta[i] * (1 + _TRIFLE):
-                    best_delta[i] = value[top]
-                    as_is = bool(direct[top] >= mirrored[top])
-                    target = Target(epsilon=float(epsilon))
-                    chosen[i] = _event(encoder, c, top, side, as_is, target, goal.learn_share)
+    for judged in _judged(cuts, goal):
+        c, side = cuts[judged.order], judged.side
+        worth.append((judged.value, judged.separation, -judged.order, side))
+        # The simplest scores come first. A later score must be clearly better to be chosen.
+        if (judged.value - _TRIFLE * abs(best[0]), judged.separation) > best:
+            best = judged.value, judged.separation
+            if goal.delta is None:
+                point = judged.point
+                target = Target(epsilon=float(goal.epsilons[point]))
+            else:
+                target = Target(delta=goal.delta)
+            at, as_is = judged.top, judged.as_is
+            primary = _event(encoder, c, at, side, as_is, target, goal.learn_share)
+        if not goal.wants_profile:
+            continue
+        for i in np.flatnonzero(judged.deltas > best_delta * (1 + _TRIFLE)):
+            best_delta[i] = judged.deltas[i]
+            at, as_is = judged.at(int(i))
+            target = Target(epsilon=float(goal.epsilons[i]))
+            chosen[i] = _event(encoder, c, at, side, as_is, target, goal.learn_share)
     pairable = sorted(worth, reverse=True)[:_GUESSED] if guessed else []
     guess = _best_guess(encoder, cuts, pairable, goal)
     if guess is not None and guess.value > max(best[0], 0.0) * (1 + _TRIFLE):
