@@ -7,7 +7,9 @@ pair and on the pair of the certificate. All audits together make half as many d
 the mechanism, and they share one further `failure_prob`.
 
 Every run of a mutant is in a forked process. So changed code, values that the mutant keeps, and
-calls that never end have no effect on the audit or on later audits.
+calls that never end have no effect on the audit or on later audits. A process inherits what the
+mechanism kept, which would hide what changed code returns. Therefore each process first clears the
+caches of functools. A mechanism that keeps values in another way has no mutants of its code.
 
 A mutant of the code may satisfy the claim. So a survivor says nothing about the power of the audit,
 and no mutant of the code shows this power.
@@ -34,7 +36,7 @@ from dpaudit.engine.mutation import (
 )
 from dpaudit.engine.task import Task, divide
 from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ChildError, ExactMechanism, in_child
-from dpaudit.mutants import Mutant, of_code
+from dpaudit.mutants import Memory, Mutant, forget, of_code
 from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import MutantResult, MutantStatus, short
 
@@ -49,6 +51,8 @@ _LEAST_SECONDS = 20.0
 _NOTE = 200
 
 _NO_ALARM = "no time limit works in a thread or on this system, and a mutant may never end"
+_LIMIT_IS_OVER = "the time limit of the audit is over"
+_KEPT = "the mechanism keeps values between calls ({}), which would hide what changed code returns"
 _THREADED = "{} does not work in a forked process"
 
 
@@ -106,6 +110,7 @@ class _Contender:
         role = f"code mutant {self.index} round {self.rounds}"
 
         def compute() -> _Brief:
+            forget()  # the original filled these caches
             task.watch.progress, task.watch.is_warned = None, True
             return _Brief.of(certify(task, self.mutant.mechanism, role))
 
@@ -137,7 +142,13 @@ class _Contender:
 
 
 def run_code_mutants(
-    task: Task, mechanism: Any, found: Certificate, *, certify: Certify, seconds: float
+    task: Task,
+    mechanism: Any,
+    found: Certificate,
+    *,
+    certify: Certify,
+    seconds: float,
+    memory: Memory,
 ) -> CodeRuns | None:
     """Audit the mutants of a mechanism's code; return None if the task wants none.
 
@@ -153,11 +164,15 @@ def run_code_mutants(
         The function that certified it: ``certify(task, mechanism, role) -> Certificate``.
     seconds : float
         Seconds that the certificate took. A process that takes much longer is killed.
+    memory : Memory
+        What the mechanism kept before the audit.
     """
     if not task.edits or task.instrument is not None:
         return None
     if unseen := _why_not(task, found):
         return CodeRuns(unseen=unseen)
+    if kept := memory.changed():
+        return CodeRuns(unseen=_KEPT.format(kept))
     limit = max(_LEAST_SECONDS + _PATIENCE * seconds, 2 * patience(found))
     known = list(task.space.pairs if isinstance(task.space, Portfolio) else task.pairs)
     count = min(max(task.draws // _DRAWS_FOR_A_PAIR, 1), _MOST_PAIRS, len(known))
@@ -220,7 +235,7 @@ def _audit_all(
     def spend(contender: _Contender, asked: Task) -> None:
         nonlocal pool
         if task.watch.is_spent() or task.watch.is_over:
-            contender.note = TIME_IS_OVER
+            contender.note = TIME_IS_OVER if task.watch.is_spent() else _LIMIT_IS_OVER
             return
         before = contender.draws
         audit(contender, asked)

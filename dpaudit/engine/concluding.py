@@ -154,7 +154,7 @@ def _no_code(code: CodeRuns | None) -> tuple[str, ...]:
     for kind in KINDS:
         if kind not in run:
             reason = notes.get(kind, "no such line was found")
-            reason = "no output changes on these data" if reason == NO_CHANGE else reason
+            reason = "no output changed in trial draws" if reason == NO_CHANGE else reason
             reasons.setdefault(reason, []).append(kind)
     found += tuple(f"mistakes in {', '.join(kinds)} ({why})" for why, kinds in reasons.items())
     return found + (f"{code.left_out} more mistakes in the code",) * bool(code.left_out)

@@ -10,7 +10,7 @@
 3. **Certify.** The instrument computes each bound on fresh draws, with its share of `failure_prob`.
    The fresh draws are independent of the frozen choices. So, by its theorem in
    :mod:`dpaudit.stats`, each bound is wrong with probability at most its share. By the union bound,
-   all certified numbers of a result hold together, except with probability `failure_prob`.
+   all certified numbers of the mechanism hold together, except with probability `failure_prob`.
    Therefore the witness, and the point of a curve, may be chosen afterwards.
 
 4. **Test mutants, or shrink.** If the claim is not refuted, mutants of the mechanism pass through
@@ -50,6 +50,7 @@ from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
+from dpaudit.mutants import Memory
 from dpaudit.neighbors import Portfolio, family
 from dpaudit.results import AuditResult, Cause, Reproducer, SmallestPair, short
 
@@ -147,7 +148,7 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     """
     planned = 2 * task.draws * (1 if given is None else 2 + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
-    start = time.perf_counter()
+    start, memory = time.perf_counter(), Memory(mechanism)
     certificate = certificate_of(task, mechanism, "mechanism")
     seconds = time.perf_counter() - start
     mutant_runs, model = MutantRuns(wanted=given is not None), None
@@ -157,7 +158,12 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
         if any(mutant.killed for mutant in mutant_runs.results):  # else there is no power anyway
             try:
                 code = run_code_mutants(
-                    task, mechanism, certificate, certify=certificate_of, seconds=seconds
+                    task,
+                    mechanism,
+                    certificate,
+                    certify=certificate_of,
+                    seconds=seconds,
+                    memory=memory,
                 )
             except Exception as error:  # a change of strange code must not cost the user the audit
                 code = CodeRuns(unseen=short(f"{type(error).__name__}: {error}", _REASON))

@@ -8,7 +8,8 @@ its other lines. An audit uses both. :func:`without`, :func:`patch`, :func:`quie
 
 from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
-from dpaudit.mutants.edits import NO_CHANGE, CodeMutants, of_code
+from dpaudit.mutants.edits import NO_CHANGE, CodeMutants, forget, of_code
+from dpaudit.mutants.memory import Memory
 from dpaudit.mutants.mistakes import KINDS
 from dpaudit.mutants.noise import (
     ALL,
@@ -46,6 +47,7 @@ __all__ = [
     "CodeMutants",
     "Key",
     "Line",
+    "Memory",
     "Mutant",
     "NoiseMutants",
     "NotAlone",
@@ -56,6 +58,7 @@ __all__ = [
     "amount_lines",
     "amplifiers",
     "branch",
+    "forget",
     "of_code",
     "of_noise",
     "patch",

@@ -52,7 +52,9 @@ from dpaudit.neighbors import NeighborPair
 
 Array = NDArray[Any]
 
-NO_CHANGE = "it changes no output on these data"
+NO_CHANGE = "it changed no output of the trial draws"
+
+_MADE_BY_DATACLASS = "__create_fn__"
 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -144,6 +146,8 @@ def of_code(
     if watch is not None:
         _validate.instance(Watch, "a Watch or None", watch=watch)
     code = code_of(mechanism)
+    if not is_seeded(mechanism):
+        return CodeMutants((), "it does not draw from rng")
     if code is not None and not is_own(code):
         return CodeMutants((), "it is code of a library")
     trial = _Trial(mechanism, held, seed, size, Watch() if watch is None else watch)
@@ -392,7 +396,8 @@ class _Source:
         for function in functions:
             found = self._definition(function)
             if found is None:
-                unread[function.__code__.co_qualname] = None
+                if not function.__code__.co_qualname.startswith(_MADE_BY_DATACLASS):
+                    unread[function.__code__.co_qualname] = None
             else:
                 node, self.modules[function] = found
                 self.definitions.append((node, function))

@@ -281,10 +281,14 @@ def is_own(code: CodeType) -> bool:
     """Return whether code is the mechanism's own, and not in a library that draws for it."""
     known = _OWN.get(code)
     if known is None:
-        file = code.co_filename
-        standard = file.startswith(_STANDARD) and not any(word in file for word in _SITE_PACKAGES)
-        known = _OWN[code] = not (standard or file.startswith(("<frozen", *_LIBRARIES)))
+        known = _OWN[code] = is_own_file(code.co_filename)
     return known
+
+
+def is_own_file(file: str) -> bool:
+    """Return whether a file holds code of the user, or of a package that is not a known library."""
+    standard = file.startswith(_STANDARD) and not any(word in file for word in _SITE_PACKAGES)
+    return not (standard or file.startswith(("<frozen", *_LIBRARIES)))
 
 
 def _lines(frame: FrameType | None) -> tuple[Line, ...]:
