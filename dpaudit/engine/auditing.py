@@ -45,7 +45,7 @@ from dpaudit.neighbors import (
     family,
     portfolio,
 )
-from dpaudit.results import AuditResult
+from dpaudit.results import AuditResult, Estimate
 
 # --- how an audit runs: processes, time limits, a cache and progress ----------------------------
 
@@ -402,8 +402,8 @@ def audit(
         Root seed, at least 0. Together with `id`, the seed determines every random number. The
         default is 0.
     failure_prob : float, optional
-        Probability that any certified number of the result is wrong, in (0, 1). The default is
-        1e-6.
+        Probability that any certified number of the mechanism is wrong, in (0, 1). The default is
+        1e-6. The mutants and the smallest pair cost more (:attr:`AuditResult.total_failure_prob`).
     mutants : "all", "noise", sequence or None, optional
         Mutants, on which the audit shows its power. Each mutant is the mechanism with one mistake.
         Each mutant is audited on the same claim and pairs (see :mod:`dpaudit.engine.mutation`).
@@ -513,4 +513,23 @@ def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audit
         directory = task.cache_dir and os.path.join(task.cache_dir, "apart")
         given = given and tuple(apart(one) if may_fail_late(one) else one for one in given)
         result = run_audit(replace(halved, cache_dir=directory), apart(mechanism), given)
-    return replace(result, failure_prob=task.failure_prob)
+    return _paid_twice(result)
+
+
+def _paid_twice(result: AuditResult) -> AuditResult:
+    """Return a result whose numbers pay for the attempt that failed late, too."""
+    smallest = result.smallest
+    if smallest is not None:
+        smallest = replace(smallest, epsilon=_twice(smallest.epsilon), delta=_twice(smallest.delta))
+    return replace(
+        result,
+        failure_prob=2 * result.failure_prob,
+        epsilon=_twice(result.epsilon),
+        delta=_twice(result.delta),
+        mutants=tuple(replace(m, failure_prob=2 * m.failure_prob) for m in result.mutants),
+        smallest=smallest,
+    )
+
+
+def _twice(estimate: Estimate) -> Estimate:
+    return replace(estimate, failure_prob=2 * estimate.failure_prob)

@@ -128,6 +128,16 @@ def test_a_mechanism_that_fails_on_small_data_keeps_data_on_which_it_runs() -> N
     assert late is not None
 
 
+def test_an_audit_that_may_start_again_pays_for_both_attempts() -> None:
+    """Check that calls that may fail late cost no more, and no less, than the whole budget."""
+    whole = audited(mean_of_items)
+    again = audited(Outcomes(mean_of_items, errors="outcome"))
+    assert again.smallest is not None
+    assert again.total_failure_prob == pytest.approx(whole.total_failure_prob)
+    assert again.epsilon.failure_prob == pytest.approx(whole.epsilon.failure_prob)
+    assert again.failure_prob == whole.failure_prob
+
+
 def test_an_event_is_as_simple_as_possible() -> None:
     """Check that one threshold of one coordinate comes before better events of all coordinates."""
 
