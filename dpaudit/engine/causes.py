@@ -104,10 +104,9 @@ class _Factor:
 
     @property
     def words(self) -> str:
-        return (
-            f"on {self.on}, {self.refuted:.2g} times this noise is too little, and no violation is "
-            f"found with {self.suffices:.2g} times"
-        )
+        times = f"{self.refuted:.2g}"
+        little = "this noise" if times == "1" else f"{times} times this noise"
+        return f"on {self.on}, {little} is too little, and {self.suffices:.2g} times may be, too"
 
     @property
     def lines(self) -> Lines:
