@@ -135,7 +135,7 @@ def bugs() -> Iterator[Bug]:
         yield Bug(mechanism, None, claim, made())
     for name in ("statistics", "accounting", "training"):
         module = importlib.import_module(f"audits.known_bugs.audit_{name}")
-        for key, function in vars(module).items():
+        for key, function in list(vars(module).items()):
             mended = getattr(module, f"{key}_mended", None)
             if not key.startswith("audit_") or mended is None:
                 continue
