@@ -453,15 +453,14 @@ def _best(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal, guessed: Sequence[
                 target = Target(epsilon=float(goal.epsilons[point]))
             else:
                 target = Target(delta=goal.delta)
-            at, as_is = judged.top, judged.as_is
-            primary = _event(encoder, c, at, side, as_is, target, goal.learn_share)
+            primary = _event(encoder, c, judged.top, side, judged.as_is, target, goal.learn_share)
         if not goal.wants_profile:
             continue
         for i in np.flatnonzero(judged.deltas > best_delta * (1 + _TRIFLE)):
             best_delta[i] = judged.deltas[i]
-            at, as_is = judged.at(int(i))
+            top, as_is = judged.at(int(i))
             target = Target(epsilon=float(goal.epsilons[i]))
-            chosen[i] = _event(encoder, c, at, side, as_is, target, goal.learn_share)
+            chosen[i] = _event(encoder, c, top, side, as_is, target, goal.learn_share)
     pairable = sorted(worth, reverse=True)[:_GUESSED] if guessed else []
     guess = _best_guess(encoder, cuts, pairable, goal)
     if guess is not None and guess.value > max(best[0], 0.0) * (1 + _TRIFLE):
