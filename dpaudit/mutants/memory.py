@@ -88,10 +88,13 @@ def _inside(name: str, held: Any) -> Iterator[tuple[str, Any]]:
         if _is_own(held):
             yield from _named(vars(held))
     elif isinstance(state := getattr(held, "__dict__", None), dict):
-        words = f"the attributes of {type(held).__name__}"
-        if _is_own(type(held)):  # the state of objects of libraries may change at any time
+        is_own_object = _is_own(type(held))
+        if is_own_object:
+            words = f"the attributes of {type(held).__name__}"
             yield from ((words, state), (type(held).__name__, type(held)))
-        yield from _named(state)
+        # A wrapper of dpaudit may remember what it saw, and the mechanism inside may not.
+        containers = () if is_own_object else (dict, set)
+        yield from ((name, one) for name, one in _named(state) if not isinstance(one, containers))
 
 
 def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

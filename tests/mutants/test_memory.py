@@ -132,7 +132,15 @@ def test_a_kept_value_is_noticed(mechanism: Any, place: str) -> None:
     assert after_a_call(mechanism) == place
 
 
-@pytest.mark.parametrize("kind", ["function", "object", "one draw", "partial", "outcomes"])
+def fails_on_large_data(data: Array, *, rng: Generator) -> float:
+    if data.sum() > 2:
+        raise ValueError
+    return float(rng.normal())
+
+
+@pytest.mark.parametrize(
+    "kind", ["function", "object", "one draw", "partial", "outcomes", "failures"]
+)
 def test_a_mechanism_without_memory_changes_nothing(kind: str) -> None:
     mechanism = {
         "function": pure,
@@ -140,6 +148,7 @@ def test_a_mechanism_without_memory_changes_nothing(kind: str) -> None:
         "one draw": one_draw(lambda data, *, rng: float(rng.normal())),
         "partial": functools.partial(pure),
         "outcomes": Outcomes(pure),
+        "failures": Outcomes(one_draw(fails_on_large_data), errors="outcome"),
     }[kind]
     assert after_a_call(mechanism) == ""
 
