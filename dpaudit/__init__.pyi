@@ -18,6 +18,9 @@ from .claims import Accounted as Accounted
 from .claims import ApproxDP as ApproxDP
 from .claims import ApproxZCDP as ApproxZCDP
 from .claims import GaussianDP as GaussianDP
+from .claims import LocalDP as LocalDP
+from .claims import LongitudinalDP as LongitudinalDP
+from .claims import MetricDP as MetricDP
 from .claims import PureDP as PureDP
 from .claims import Relation as Relation
 from .claims import RenyiDP as RenyiDP
@@ -47,8 +50,11 @@ from .events import FloatAttack as FloatAttack
 from .ledger import statement as statement
 from .mechanisms import DPSGD as DPSGD
 from .mechanisms import AdditiveNoise as AdditiveNoise
+from .mechanisms import Longitudinal as Longitudinal
 from .mechanisms import Outcomes as Outcomes
+from .mechanisms import Shuffled as Shuffled
 from .mechanisms import Subprocess as Subprocess
+from .mechanisms import Summed as Summed
 from .mechanisms import one_draw as one_draw
 from .mechanisms import unseeded as unseeded
 from .neighbors import NeighborPair as NeighborPair

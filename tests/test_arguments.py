@@ -138,6 +138,31 @@ def table() -> dict[str, Call]:
             lambda: {"alpha": 2.0, "epsilon": 1.0},
             {"alpha": NUMBERS, "epsilon": NUMBERS, **claims},
         ),
+        "LocalDP": Call(
+            lambda: {"epsilon": 1.0, "domain": [0, 1]},
+            {"epsilon": {"5", "0"}, "delta": {"0"}, "domain": keys, "source": TEXT},
+        ),
+        "MetricDP": Call(
+            lambda: {"epsilon": 1.0, "metric": lambda x, y: 1.0, "domain": [0, 1]},
+            {
+                "epsilon": {"5", "0"},
+                "metric": FUNCTION,
+                "delta": {"0"},
+                "domain": keys,
+                "source": TEXT,
+            },
+        ),
+        "LongitudinalDP": Call(
+            lambda: {"each": 1.0, "total": 2.0, "reports": 3, "domain": [0, 1]},
+            {
+                "each": {"0"},
+                "total": {"5"},
+                "reports": {"5"},
+                "domain": {"generator"},
+                "delta": {"0"},
+                "source": TEXT,
+            },
+        ),
         "Accounted": Call(
             lambda: {"accounted": _pld(), "relation": Relation.REPLACE_USER}, {"source": TEXT}
         ),
@@ -192,6 +217,17 @@ def table() -> dict[str, Call]:
         "neighbors.value_patterns": Call(
             lambda: {"dim": 3}, {"dim": {"5"}, "center": {"5", "0", "-1"}}
         ),
+        "neighbors.streams": Call(
+            lambda: {"steps": 8},
+            {
+                "steps": {"5"},
+                "window": {"5"},
+                "dim": {"5", "None"},
+                "low": {"0", "-1"},
+                "high": {"5", "1e300"},
+            },
+        ),
+        "neighbors.AllPairs": Call(lambda: {"values": [0, 1]}, {"values": {"generator"}}),
         "neighbors.family": Call(lambda: {"pairs": PAIR}),
         "neighbors.portfolio": Call(
             lambda: {"n_users": 4, "m": 2},
@@ -207,6 +243,12 @@ def table() -> dict[str, Call]:
                 "missing": FLAG,
             },
         ),
+        "Shuffled": Call(
+            lambda: {"randomizer": mechanism},
+            {"randomizer": FUNCTION, "outcomes": OPTIONAL | {"generator"}},
+        ),
+        "Summed": Call(lambda: {"randomizer": mechanism}, {"randomizer": FUNCTION}),
+        "Longitudinal": Call(lambda: {"mechanism": mechanism}, {"mechanism": FUNCTION}),
         # --- search ---
         "neighbors.shrink": Call(
             lambda: {"pair": PAIR, "holds": lambda pair: True},

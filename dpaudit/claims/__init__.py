@@ -4,6 +4,7 @@ A claim is a mechanism's promise, and a relation defines neighbours.
 """
 
 from dpaudit.claims.libraries import Accounted, from_opendp
+from dpaudit.claims.local import ALL_REPORTS, LocalDP, LongitudinalDP, MetricDP
 from dpaudit.claims.notions import (
     LARGEST_EPSILON,
     NORMS,
@@ -22,6 +23,7 @@ from dpaudit.claims.notions import (
 )
 
 __all__ = [
+    "ALL_REPORTS",
     "LARGEST_EPSILON",
     "NORMS",
     "Accounted",
@@ -29,6 +31,9 @@ __all__ = [
     "ApproxZCDP",
     "Claim",
     "GaussianDP",
+    "LocalDP",
+    "LongitudinalDP",
+    "MetricDP",
     "PureDP",
     "Relation",
     "RenyiDP",

@@ -35,7 +35,17 @@ from dpaudit.errors import ArgumentError
 
 
 NORMS = ("l1", "l2", "linf")
-NAMES = ("replace_user", "add_remove_user", "replace_label", "within_sensitivity", "custom")
+NAMES = (
+    "replace_user",
+    "add_remove_user",
+    "replace_label",
+    "replace_window",
+    "within_sensitivity",
+    "local",
+    "custom",
+)
+
+_OF_USERS = ("replace_user", "add_remove_user", "replace_label", "replace_window")
 
 Check = Callable[[Any, Any], Any]
 
@@ -48,18 +58,21 @@ class Relation:
     :meth:`of_group` for groups of users. Use :func:`replace_label` if all data except one user's
     label are public. Use :func:`custom_relation` for a relation of your own. For mechanisms that
     take query values, use :func:`within_sensitivity`. In the common case, each query moves by at
-    most 1, and the relation is ``Relation.WITHIN_SENSITIVITY``.
+    most 1, and the relation is ``Relation.WITHIN_SENSITIVITY``. In ``Relation.LOCAL``, the two
+    sides are any two values of one client.
 
     Parameters
     ----------
-    name : {"replace_user", "add_remove_user", "replace_label", "within_sensitivity", "custom"}
-        Kind of relation.
+    name : str
+        Kind of relation: "replace_user", "add_remove_user", "replace_label", "replace_window",
+        "within_sensitivity", "local" or "custom".
     norm : {"l1", "l2", "linf"}, optional
         Only for "within_sensitivity": the norm in which the distance of query values is measured.
     radius : float, optional
         Only for "within_sensitivity": the largest allowed distance, > 0.
     users : int, optional
-        Only for relations of users: the number of users that may differ together, at least 1.
+        Only for relations of users: the number of users that may differ together, at least 1. For
+        "replace_window", the number of consecutive rows.
     label : str or int, optional
         Only for "replace_label": where the label is stored.
     words : str, optional
@@ -80,6 +93,7 @@ class Relation:
     REPLACE_USER: ClassVar[Relation]
     ADD_REMOVE_USER: ClassVar[Relation]
     WITHIN_SENSITIVITY: ClassVar[Relation]
+    LOCAL: ClassVar[Relation]
 
     def __post_init__(self) -> None:
         _validate.choice(NAMES, name=self.name)
@@ -89,7 +103,7 @@ class Relation:
         elif self.norm is not None or self.radius is not None:
             raise ArgumentError(f"norm and radius must be None for the relation {self.name!r}")
         _validate.integer(1, users=self.users)
-        if self.users > 1 and self.name not in ("replace_user", "add_remove_user", "replace_label"):
+        if self.users > 1 and self.name not in _OF_USERS:
             raise ArgumentError(f"users must be 1 for the relation {self.name!r}")
         if (self.label is None) == (self.name == "replace_label"):
             fault = "must have a label" if self.label is None else "must have no label"
@@ -114,14 +128,16 @@ class Relation:
             return f"within_sensitivity(norm={self.norm}, radius={self.radius:g})"
         if self.name == "custom":
             return self.words
+        if self.name == "replace_window":
+            return f"{self.name}({self.users} consecutive rows)"
         facts = [] if self.label is None else [f"label={self.label}"]
         facts += [f"users={self.users}"] if self.users > 1 else []
         return f"{self.name}({', '.join(facts)})" if facts else self.name
 
     @property
     def is_of_users(self) -> bool:
-        """Whether the relation is between datasets of users, and not between query values."""
-        return self.name != "within_sensitivity"
+        """Whether the relation is between datasets of users, and not between single values."""
+        return self.name not in ("within_sensitivity", "local")
 
     def of_group(self, users: int) -> Relation:
         """Return the relation in which up to `users` users differ together.
@@ -132,6 +148,26 @@ class Relation:
         add_remove_user(users=3)
         """
         return replace(self, users=users)
+
+    def of_window(self, rows: int) -> Relation:
+        """Return the relation in which rows of a stream differ within `rows` consecutive rows.
+
+        This is the relation of w-event privacy (Kellaris et al. 2014). Each row of the data is one
+        time. With one row, the relation is that of a single event.
+
+        Raises
+        ------
+        ValueError
+            If this relation is not ``Relation.REPLACE_USER``, or `rows` is not an integer >= 1.
+
+        Examples
+        --------
+        >>> print(Relation.REPLACE_USER.of_window(3))
+        replace_window(3 consecutive rows)
+        """
+        if self != Relation.REPLACE_USER:
+            raise ArgumentError(f"of_window needs the relation replace_user, got {self}")
+        return Relation("replace_window", users=rows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the relation as plain data; for a custom relation, this includes its name."""
@@ -148,6 +184,7 @@ class Relation:
 Relation.REPLACE_USER = Relation("replace_user")
 Relation.ADD_REMOVE_USER = Relation("add_remove_user")
 Relation.WITHIN_SENSITIVITY = Relation("within_sensitivity", "linf", 1.0)
+Relation.LOCAL = Relation("local")
 
 
 def checked_relation(relation: Any) -> Relation:
@@ -235,9 +272,18 @@ class Claim(abc.ABC):
             object.__setattr__(self, name, value)
 
     @property
+    def domain(self) -> tuple[Any, ...] | None:
+        """Values of which all pairs are neighbours; None for a claim about datasets."""
+        return None
+
+    @property
     def point(self) -> tuple[float, float] | None:
         """The equivalent pair (epsilon, delta) of the claim; None if the claim is a curve."""
         return None
+
+    def between(self, left: Any, right: Any) -> Claim:
+        """Return the claim at two neighbours; most claims are the same at all neighbours."""
+        return self
 
     @abc.abstractmethod
     def delta(self, epsilon: float) -> float:

@@ -20,6 +20,7 @@ from dpaudit.data.forms import (
     Form,
     Label,
     Packed,
+    ValueForm,
     counted,
     dataset_array,
     is_frame,
@@ -43,6 +44,7 @@ __all__ = [
     "Label",
     "Packed",
     "UserTable",
+    "ValueForm",
     "added",
     "check_count",
     "common",
@@ -189,8 +191,9 @@ def unpacked(packed: Packed) -> Any:
         return packed.arrays[""]
     if kind == "sequence":
         return _sequence(packed)
-    if kind == "constant":
-        return packed.facts["value"]
+    if kind in ("constant", "tuple"):
+        value = packed.facts["value"]
+        return tuple(value) if kind == "tuple" else value
     if kind == "tables":
         return {key: unpacked(part) for key, part in parts_of(packed).items()}
     return _frame(packed)

@@ -280,6 +280,35 @@ class ArrayForm(Form):
         return int(value.nbytes)
 
 
+_PLAIN = bool | int | float | str | None
+_LETTERS = 60
+
+
+class ValueForm(Form):
+    """Handling of a single value of one client: a text, a number, an array, or any other object."""
+
+    def frozen(self, value: Any, name: str) -> Any:
+        kept = super().frozen(value, name)
+        return locked(kept) if isinstance(kept, np.ndarray) else kept
+
+    def words(self, value: Any) -> str:
+        words = " ".join(repr(value).split())
+        return words if len(words) <= _LETTERS else f"{words[: _LETTERS - 3]}..."
+
+    def packed(self, value: Any) -> Packed | None:
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            return Packed({"": value}, {"form": "array"})
+        if isinstance(value, tuple) and all(isinstance(one, _PLAIN) for one in value):
+            return Packed({}, {"form": "tuple", "value": list(value)})
+        return Packed({}, {"form": "constant", "value": value}) if _is_plain(value) else None
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a text or None, or a list of these."""
+    parts = value if isinstance(value, list) else [value]
+    return all(isinstance(one, _PLAIN) for one in parts)
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, MetricDP, Relation
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.driver import Instrument, run_audit
 from dpaudit.engine.explore import least_draws
@@ -38,6 +38,7 @@ from dpaudit.mechanisms import (
 )
 from dpaudit.mutants import Change
 from dpaudit.neighbors import (
+    AllPairs,
     NeighborPair,
     PairFamily,
     Portfolio,
@@ -200,7 +201,7 @@ ALL_MUTANTS, NOISE = "all", "noise"
 
 _DRAWS = "draws its outputs"
 
-Pairs = NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace | Portfolio
+Pairs = NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace | Portfolio | AllPairs
 
 
 def checked_task(
@@ -256,16 +257,22 @@ def checked_task(
         raise ArgumentError(
             f"draws must be an integer >= {2 * LEAST_DRAWS} for a sequential audit, got {draws}"
         )
-    pairs = default_portfolio(claim) if pairs is None else pairs
+    if pairs is None:
+        pairs = default_portfolio(claim) if claim.domain is None else AllPairs(claim.domain)
+    if isinstance(claim, MetricDP) and isinstance(pairs, SearchSpace | Portfolio):
+        raise ArgumentError(
+            "pairs must be a pair or a list of pairs for a claim of MetricDP, because a search "
+            f"would not compare distances, got {pairs.name}"
+        )
     if isinstance(pairs, Portfolio) and claim.relation is not None:
         pairs = pairs.under(claim.relation)
-    space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
+    space = pairs if isinstance(pairs, SearchSpace | Portfolio | AllPairs) else None
     if space is not None and instrument is not None:
         raise ArgumentError(
             "pairs must be a pair or a list of pairs for a custom instrument, because "
             f"such an instrument does not search, got {space.name}"
         )
-    if isinstance(pairs, SearchSpace | Portfolio):
+    if isinstance(pairs, SearchSpace | Portfolio | AllPairs):
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
     else:
         candidates = family(pairs)
@@ -304,6 +311,11 @@ def _checked_instrument(method: Any) -> Any:
 def default_portfolio(claim: Claim) -> Portfolio:
     """Return the pairs that are searched by default, under both relations if none is given."""
     relation = claim.relation
+    if relation == Relation.LOCAL:
+        raise ArgumentError(
+            f"domain must be given for a claim of {claim}, or pairs must be: "
+            "the values that a client may have"
+        )
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
             f"pairs must be given for a claim of {relation}, because the number of query values is "

@@ -276,10 +276,11 @@ class Game:
     weights = (1.0,)
 
     def __init__(self, run: Run) -> None:
-        self.task = task = run.task
         self.sampler = sampler = run.sampler()
         self.run, self.role = run, run.role
-        self.exploration = explore(run, sampler, share=_first_share(task), learn_share=_LEARN_SHARE)
+        share = _first_share(run.task)
+        self.exploration = explore(run, sampler, share=share, learn_share=_LEARN_SHARE)
+        self.task = task = run.task
         self.point = task.claim.point or self.exploration.selection.point
         epsilon = self.point[0]
         level = epsilon * (1 + _MARGIN) + 1e-9

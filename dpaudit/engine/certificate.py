@@ -452,4 +452,5 @@ def severity(found: Certificate) -> tuple[bool, float, float]:
     """
     claimed_epsilon, claimed_delta = found.point
     ratio = found.delta.lower / max(claimed_delta, 1e-300)
-    return found.refuted, found.epsilon.lower - claimed_epsilon, ratio
+    excess = (found.epsilon.lower - claimed_epsilon) / max(claimed_epsilon, 1e-9)
+    return found.refuted, excess, ratio

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.claims import Relation
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, Chances
@@ -337,7 +338,8 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
         )
     if not lower > found.point[0]:
         return ""
-    where = "the training run" if found.canaries else "the code that reads the differing user"
+    what = "value" if found.pair.relation == Relation.LOCAL else "differing user"
+    where = "the training run" if found.canaries else f"the code that reads the {what}"
     words = (
         f"Check clipping and noise in {where}. Do not only raise the claim: the true epsilon is at "
         f"least {at_least(lower)} and may be larger."
@@ -461,6 +463,7 @@ def conclude(
     notes : tuple of str, optional
         Notes in addition to those of the certificate.
     """
+    task = task.at(found.pair)
     claim = task.claim
     epsilon, delta = found.point
     verdict, reason = judge(task, found, mutant_runs)

@@ -150,7 +150,7 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
     start, memory = time.perf_counter(), Memory(mechanism)
     certificate = certificate_of(task, mechanism, "mechanism")
-    seconds = time.perf_counter() - start
+    seconds, here = time.perf_counter() - start, task.at(certificate.pair)
     mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refuted claim needs no proof of power
         made = mutants_of(task, mechanism, certificate, given)
@@ -169,17 +169,17 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
                 code = CodeRuns(unseen=short(f"{type(error).__name__}: {error}", _REASON))
             mutant_runs = replace(mutant_runs, code=code)
         if task.instrument is None:
-            model = family_of(task, mechanism, certificate, made)
+            model = family_of(here, mechanism, certificate, made)
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()
     smallest: SmallestPair | None = None
     causes: tuple[Cause, ...] = ()
     again: Reproducer | None = None
     if certificate.refuted and task.shrinks and task.instrument is None:
-        found = smallest_of(task, mechanism, certificate, certify=certificate_of)
+        found = smallest_of(here, mechanism, certificate, certify=certificate_of)
         smallest, least = (None, None) if found is None else (found[0], found[0].pair)
-        again = reproducer_of(task, mechanism, certificate if found is None else found[1])
+        again = reproducer_of(here, mechanism, certificate if found is None else found[1])
         try:
-            causes = causes_of(task, mechanism, certificate, least, certify=certificate_of)
+            causes = causes_of(here, mechanism, certificate, least, certify=certificate_of)
         except Exception as error:  # a hint must not cost the user a certified refutation
             reason = short(f"{type(error).__name__}: {error}", _REASON)
             notes += (f"Likely causes could not be found, because of {reason}.",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from dpaudit.engine.explore import asking_for_data
 from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
-from dpaudit.neighbors import NeighborPair, PairFamily, family
+from dpaudit.neighbors import AllPairs, NeighborPair, PairFamily, family
 from dpaudit.results import Histogram, Witness
 from dpaudit.search import SearchRecord, search_computed
 from dpaudit.stats import RateBounds, hockey_stick, hockey_stick_inverse
@@ -65,10 +66,12 @@ class ByComputation:
         start, task = time.perf_counter(), run.task
         if task.space is None:
             return FrozenPairs(task.pairs, start)
+        if isinstance(task.space, AllPairs):
+            return FrozenPairs(_worst(run, task.space), start)
 
         def judge(pair: NeighborPair) -> tuple[float, float]:
             with refusing(run.mechanism):
-                return _needed(task, *(_pmf(run, data) for data in (pair.left, pair.right)))
+                return _needed(task, task.claim, _pmf(run, pair.left), _pmf(run, pair.right))
 
         with asking_for_data(task.space):
             pair, record = search_computed(task.space, judge, rng=run.rng("search"))
@@ -79,11 +82,26 @@ class ByComputation:
         return frozen.worst(lambda pair: _certify(run, pair, frozen.start))
 
 
-def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
+def _worst(run: Run, space: AllPairs) -> PairFamily:
+    """Return the pair of values on which the claim is exceeded most."""
+    task, values = run.task, space.values
+    pmfs = [_pmf(run, value) for value in values]
+
+    def exceeded(at: tuple[int, int]) -> tuple[float, float]:
+        (x, y), (p, q) = ([held[k] for k in at] for held in (values, pmfs))
+        with refusing(run.mechanism):
+            epsilon, delta = _needed(task, task.claim.between(x, y), p, q)
+        return epsilon / task.allowed(x, y), delta
+
+    worst = max(itertools.combinations(range(len(values)), 2), key=exceeded)
+    return family(space.pair(*worst))
+
+
+def _needed(task: Task, claim: Claim, left: Floats, right: Floats) -> tuple[float, float]:
     """Return the sort key of a pair: the needed epsilon (or worst ratio), and then delta."""
-    both = ((left, right), (right, left))
-    if task.claim.point is not None:
-        epsilon, delta = task.claim.point
+    both, point = ((left, right), (right, left)), claim.point
+    if point is not None:
+        epsilon, delta = point
         return (
             min(max(hockey_stick_inverse(p, q, delta) for p, q in both), _MOST),
             max(hockey_stick(p, q, epsilon) for p, q in both),
@@ -103,7 +121,7 @@ def refusing(mechanism: ExactMechanism) -> Iterator[None]:
 
 
 def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
-    task, left, right = run.task, _pmf(run, pair.left), _pmf(run, pair.right)
+    task, left, right = run.task.at(pair), _pmf(run, pair.left), _pmf(run, pair.right)
     directions = {"left": (left, right), "right": (right, left)}
     with refusing(run.mechanism):
         deltas = {

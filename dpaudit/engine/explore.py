@@ -16,8 +16,8 @@ from dpaudit.engine.task import EXPLORE_SHARE, Run, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
 from dpaudit.mechanisms import LateFailure, Sampler, joined
-from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
-from dpaudit.search import LEAST_BUDGET, SearchRecord, search
+from dpaudit.neighbors import AllPairs, NeighborPair, PairFamily, Portfolio, SearchSpace
+from dpaudit.search import LEAST_BUDGET, SearchRecord, least_budget, search, search_values
 
 Draws = tuple[NDArray[Any], NDArray[Any]]
 """Draws on both datasets, left and right."""
@@ -69,6 +69,8 @@ def explore(
 ) -> Exploration:
     """Choose the pair and the events of a mechanism that draws its outputs.
 
+    Afterwards, the claim of the run is the claim at the chosen pair.
+
     Parameters
     ----------
     run : Run
@@ -87,11 +89,13 @@ def explore(
     task, role = run.task, run.role
 
     def objective(pair: NeighborPair, draws: Draws) -> tuple[float, float]:
-        return learnt(pair, draws, budget, f"{role} pilot").objective
+        expected, separation = learnt(pair, draws, budget, f"{role} pilot").objective
+        return expected / task.allowed(pair.left, pair.right), separation
 
     def learnt(pair: NeighborPair, draws: Draws, explored: int, role: str) -> Selection:
-        goal, rng = task.goal(task.draws - explored, learn_share), task.rng(role, "learn")
-        return learn(*draws, goal, rng=rng, float_attack=task.attack_on(pair))
+        here, rng = task.at(pair), task.rng(role, "learn")
+        goal = here.goal(task.draws - explored, learn_share)
+        return learn(*draws, goal, rng=rng, float_attack=here.attack_on(pair))
 
     record = None
     if task.space is not None:
@@ -108,13 +112,17 @@ def explore(
             join=all_draws,
             objective=objective,
         )
+    run.task = task.at(pair)
     return Exploration(pair, learnt(pair, draws, explored, role), draws, explored, record)
 
 
-def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
+def least_draws(space: SearchSpace | Portfolio | AllPairs | None, pairs: int) -> int:
     """Return the smallest number of draws per dataset that explores a space or this many pairs."""
     if space is not None:
-        return math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
+        least = LEAST_BUDGET
+        if isinstance(space, AllPairs):
+            least = least_budget(len(space.values))
+        return math.ceil((2 * least + 1) / EXPLORE_SHARE)
     return math.ceil(2 * MIN_PILOT * pairs / EXPLORE_SHARE) if pairs > 1 else 0
 
 
@@ -167,15 +175,10 @@ def most_promising(
 
 
 def _searched(
-    task: Task, space: SearchSpace | Portfolio, sampler: Sampler, role: str
+    task: Task, space: SearchSpace | Portfolio | AllPairs, sampler: Sampler, role: str
 ) -> tuple[NeighborPair, Draws, int, SearchRecord]:
-    """Search with two thirds of the exploration draws, and spend the rest on the best pair."""
-    least = least_draws(space, 0)
-    if task.draws < least:
-        raise ArgumentError(
-            f"draws must be an integer >= {least} to search {space.name}, got "
-            f"{task.draws}. Name a pair, which needs fewer draws"
-        )
+    """Search with most of the exploration draws, and spend the rest on the best pair."""
+    check_draws(task.draws, space)
     example = next(iter(task.pairs))
     with asking_for_data(space):
         sampler.begin(example.left, example.right)
@@ -183,15 +186,35 @@ def _searched(
         goal = task.goal(task.draws - budget)
         finals = budget // FINALS
         rng = task.rng(role, "search")
-        found = search(space, sampler, budget // 2, goal, finals=finals, rng=rng)
+        if isinstance(space, AllPairs):
+            found = search_values(
+                space,
+                sampler,
+                budget // 2,
+                lambda pair: task.at(pair).goal(task.draws - budget),
+                task.allowed,
+                rng=rng,
+            )
+        else:
+            found = search(space, sampler, budget // 2, goal, finals=finals, rng=rng)
     check_relation(task.claim, found.pair)
     sampler.turn()
-    fresh = _draw(sampler, found.pair, budget - budget // 2 - finals, "explore")
+    fresh = _draw(sampler, found.pair, budget - found.record.draws_spent, "explore")
     return found.pair, all_draws(found.drawn, fresh), budget, found.record
 
 
+def check_draws(draws: int, space: SearchSpace | Portfolio | AllPairs) -> None:
+    """Raise an error if there are too few draws per dataset to search a space."""
+    least = least_draws(space, 0)
+    if draws < least:
+        raise ArgumentError(
+            f"draws must be an integer >= {least} to search {space.name}, got {draws}. Name a "
+            "pair, which needs fewer draws"
+        )
+
+
 @contextmanager
-def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
+def asking_for_data(space: SearchSpace | Portfolio | AllPairs) -> Iterator[None]:
     """Add advice to declare the data if a mechanism fails on data that dpaudit chose."""
     try:
         yield

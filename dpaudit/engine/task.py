@@ -19,7 +19,14 @@ from dpaudit.data import digest
 from dpaudit.errors import MechanismError, PairError
 from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
 from dpaudit.mechanisms import CALLS, Kept, Sampler, Watch, Workers, generator
-from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace, family
+from dpaudit.neighbors import (
+    AllPairs,
+    NeighborPair,
+    PairFamily,
+    Portfolio,
+    SearchSpace,
+    family,
+)
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +46,7 @@ _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
 _BRIEF_CALLS, _BRIEF_CALL = 8, 256  # Least number of calls; draws per call if there are more calls.
 _TRIAL_CALLS = 2
+_LEAST_ALLOWED = 1e-9
 _LARGEST_EPSILON = 600.0  # Largest epsilon of the grid of a curve; exponentials stay finite.
 
 
@@ -98,7 +106,7 @@ class Task:
         Root seed.
     name : str
         Name of the audit. Together with the seed, the name determines every random number.
-    space : SearchSpace or Portfolio, optional
+    space : SearchSpace, Portfolio or AllPairs, optional
         Space in which the audit searches for the pair.
     sequential : bool
         Whether to stop as soon as the evidence suffices.
@@ -135,7 +143,7 @@ class Task:
     failure_prob: float
     seed: int
     name: str
-    space: SearchSpace | Portfolio | None = None
+    space: SearchSpace | Portfolio | AllPairs | None = None
     sequential: bool = False
     instrument: Any = None
     float_attack: bool | FloatAttack = False
@@ -159,6 +167,21 @@ class Task:
             and self.claim.point is not None
             and RANKED_DRAWS[0] <= self.draws <= RANKED_DRAWS[1]
         )
+
+    def at(self, pair: NeighborPair) -> Task:
+        """Return this task with the claim at a pair; most claims are the same at all pairs."""
+        claim = self.claim.between(pair.left, pair.right)
+        return self if claim is self.claim else replace(self, claim=claim)
+
+    def allowed(self, left: Any, right: Any) -> float:
+        """Return the epsilon by which an expected epsilon is divided when pairs are compared.
+
+        The result is 1 if the claim is the same at all pairs.
+        """
+        claim = self.claim.between(left, right)
+        if claim is self.claim or claim.point is None:
+            return 1.0
+        return max(claim.point[0], _LEAST_ALLOWED)
 
     @property
     def grid(self) -> Floats:
@@ -364,7 +387,7 @@ class Run:
     def turn_to(self, pair: NeighborPair, spent: int) -> None:
         """Continue on the pair that a search chose, with the remaining draws."""
         self.task = replace(
-            self.task, pairs=family(pair), draws=self.task.draws - spent, space=None
+            self.task.at(pair), pairs=family(pair), draws=self.task.draws - spent, space=None
         )
 
     def settle(self, weights: Sequence[float]) -> None:

@@ -5,6 +5,7 @@ Events are learnt on exploration draws and frozen before certification.
 
 from dpaudit.events.bits import FloatAttack, explanation
 from dpaudit.events.code import best_event_with_code, event_code
+from dpaudit.events.compared import separations
 from dpaudit.events.cuts import approximate_lower, approximate_upper, expectation, scalar_score
 from dpaudit.events.encoding import Column, Encoder, number_words, row_words
 from dpaudit.events.event import LEARN_SHARE, Event, Goal, Guess, Selection
@@ -32,4 +33,5 @@ __all__ = [
     "number_words",
     "row_words",
     "scalar_score",
+    "separations",
 ]

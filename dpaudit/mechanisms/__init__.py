@@ -10,6 +10,7 @@ from dpaudit.mechanisms.independence import (
     same_draws,
 )
 from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.local import Longitudinal, Shuffled, Summed
 from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
 from dpaudit.mechanisms.outcomes import (
     LateFailure,
@@ -59,6 +60,7 @@ __all__ = [
     "IndependenceCheck",
     "Kept",
     "LateFailure",
+    "Longitudinal",
     "OneDraw",
     "Outcomes",
     "Processes",
@@ -66,7 +68,9 @@ __all__ = [
     "Sampler",
     "Sampling",
     "Scored",
+    "Shuffled",
     "Subprocess",
+    "Summed",
     "Unbound",
     "Watch",
     "Workers",

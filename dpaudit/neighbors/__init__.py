@@ -8,7 +8,7 @@ recipes. An audit without a pair searches the pairs of :func:`portfolio`.
 """
 
 from dpaudit.neighbors.frames import Schema
-from dpaudit.neighbors.pairs import NeighborPair, PairFamily, family
+from dpaudit.neighbors.pairs import AllPairs, NeighborPair, PairFamily, family
 from dpaudit.neighbors.portfolio import Portfolio, portfolio
 from dpaudit.neighbors.recipes import (
     RECIPES,
@@ -42,9 +42,11 @@ from dpaudit.neighbors.spaces import (
     no_valid_pair,
 )
 from dpaudit.neighbors.steps import item_steps, removal_steps
+from dpaudit.neighbors.streams import streams
 
 __all__ = [
     "RECIPES",
+    "AllPairs",
     "Choice",
     "Integer",
     "Interval",
@@ -73,6 +75,7 @@ __all__ = [
     "removal_steps",
     "shrink",
     "some_items",
+    "streams",
     "threshold_decider",
     "two_clusters",
     "value_pattern",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from dpaudit.data import (
     ArrayForm,
     Census,
     Form,
+    ValueForm,
     added,
     check_count,
     common,
@@ -45,8 +47,9 @@ class NeighborPair:
         Two datasets of one kind. The datasets may be arrays ``[n_users, ...]``, lists of users
         (each with any number of items), or frames of pandas or polars with a column of users. Dicts
         of these kinds are allowed. If `differ` is given, any objects are allowed. For
-        ``within_sensitivity``, the two sides are query values of one shape. The datasets are
-        copied, so a mechanism that changes its input does not change the pair.
+        ``within_sensitivity``, the two sides are query values of one shape. For
+        ``Relation.LOCAL``, they are any two values of one client. The datasets are copied, so a
+        mechanism that changes its input does not change the pair.
     relation : Relation, optional
         The default is ``Relation.REPLACE_USER``. With ``Relation.ADD_REMOVE_USER``, one of the
         datasets lacks one user.
@@ -102,6 +105,8 @@ class NeighborPair:
         form: Form = ArrayForm()
         if self.relation.is_of_users:
             form = common(*(form_of(side, by=self.by, differ=self.differ) for side in sides))
+        elif self.relation == Relation.LOCAL:
+            form = ValueForm()
         parts = [p for s in sides for p in (s.values() if isinstance(s, dict) else (s,))]
         if self.by is not None and not any(map(is_frame, parts)):
             raise ArgumentError(f"by must not be given for data without a frame, got {self.by!r}")
@@ -116,7 +121,8 @@ class NeighborPair:
         """Return the users that differ; refuse differences that the relation does not allow."""
         left, right, relation, form = self.left, self.right, self.relation, self.form
         if not relation.is_of_users:
-            _check_values(left, right, relation)
+            if relation.name == "within_sensitivity":
+                _check_values(left, right, relation)
             return ()
         if relation.check is not None:
             answer = relation.check(left, right)
@@ -145,6 +151,8 @@ class NeighborPair:
 
         find = added if relation.name == "add_remove_user" else replaced
         users = find(census(left), census(right), relation.users)
+        if relation.name == "replace_window":
+            _check_window(users, relation)
         if relation.name == "replace_label" and replaced(
             census(left, relation.label), census(right, relation.label), relation.users
         ):
@@ -264,6 +272,8 @@ class NeighborPair:
     def describe(self) -> str:
         """Return one line: recipe, relation, shapes and the differing user."""
         words, other = self.form.words(self.left), self.form.words(self.right)
+        if self.relation == Relation.LOCAL:
+            return f"{self.recipe}: {words} against {other}"
         both = words if words == other else f"{words} against {other}"
         shapes = f"shape {both}" if isinstance(self.form, ArrayForm) else both
         who = f", user {self.user} differs" if self.users else ""
@@ -317,6 +327,72 @@ class PairFamily:
         return len(self.pairs)
 
 
+@dataclass(frozen=True, eq=False)
+class AllPairs:
+    """All pairs of some values of one client, as neighbours of a local mechanism.
+
+    An audit explores all values together, and continues on the most promising pair.
+
+    Parameters
+    ----------
+    values : sequence
+        At least two different values.
+    """
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        held = _validate.items("a list of at least two different values", values=self.values)
+        seen: dict[bytes, Any] = {}
+        for value in held:
+            key = digest(value)
+            if key and key in seen:
+                raise ArgumentError(
+                    f"values must be different from each other, got {_validate.describe(value)} "
+                    "twice"
+                )
+            seen[key] = value
+        if len(held) < 2:
+            raise ArgumentError(
+                f"values must be a list of at least two different values, got {held!r}"
+            )
+        object.__setattr__(self, "values", held)
+
+    @property
+    def name(self) -> str:
+        """Description for reports."""
+        n = len(self.values)
+        return f"{n * (n - 1) // 2:,} pairs of {n:,} values"
+
+    def pair(self, left: int, right: int) -> NeighborPair:
+        """Return the pair of two values, by their positions."""
+        recipe = self.name if len(self.values) > 2 else "values"
+        return NeighborPair(
+            self.values[left], self.values[right], relation=Relation.LOCAL, recipe=recipe
+        )
+
+    def of_pairs(self, number: Callable[[Any, Any], float]) -> NDArray[np.float64]:
+        """Return a symmetric number for every pair, shape (k, k), with 1 on the diagonal."""
+        found = np.ones((len(self.values),) * 2)
+        for i, j in itertools.combinations(range(len(self.values)), 2):
+            found[i, j] = found[j, i] = number(self.values[i], self.values[j])
+        return found
+
+    @staticmethod
+    def ranked(numbers: NDArray[np.float64]) -> list[tuple[int, int]]:
+        """Return the places (i, j), i < j, of a square array, those with the largest entry first.
+
+        The larger of two opposite entries counts.
+        """
+        rows, columns = np.triu_indices(len(numbers), 1)
+        order = np.argsort(-np.maximum(numbers, numbers.T)[rows, columns], kind="stable")
+        return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
+
+    def example(self, *, rng: np.random.Generator) -> NeighborPair:
+        """Return the pair of the first two values."""
+        return self.pair(0, 1)
+
+
 def of_one_kind(pairs: Sequence[NeighborPair], where: str) -> None:
     """Refuse pairs of different relations if any of the pairs are query values."""
     names = sorted({str(pair.relation) for pair in pairs})
@@ -339,6 +415,20 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
             f"pairs must be a NeighborPair, a sequence of them or a PairFamily, got {pairs!r}"
         ) from None
     return PairFamily(f"{len(members)} pairs", members)
+
+
+def _check_window(users: tuple[Any, ...], relation: Relation) -> None:
+    """Refuse differing rows that do not lie within a window."""
+    if not all(isinstance(user, int | np.integer) for user in users):
+        raise PairError(
+            f"the data must have one row for each time under {relation}, as an array or a list, "
+            f"got users {users[:5]!r}"
+        )
+    if users and max(users) - min(users) >= relation.users:
+        raise PairError(
+            f"the datasets of a pair must differ within {relation.users} consecutive rows, got "
+            f"differences from row {min(users)} to row {max(users)}"
+        )
 
 
 def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[Any, ...]:

@@ -334,6 +334,7 @@ class Origin(TypedDict, total=False):
     rho: float | None
     relation: str | None
     pair: str | None
+    local: str | None
     like: Name | None
     users: int | None
     m: int | None

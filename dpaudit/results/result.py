@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 7
 
-_POINTS = ("pure_dp", "approx_dp")
+_POINTS = ("pure_dp", "approx_dp", "local_dp", "metric_dp", "longitudinal_dp")
 """Notions whose claim is one epsilon at one delta, and not a curve."""
 
 

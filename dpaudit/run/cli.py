@@ -154,6 +154,12 @@ def run(
     "Default: portfolio.",
 )
 @click.option(
+    "--local",
+    metavar="VALUES",
+    help="Audit a local mechanism f(value, size, *, rng) on all pairs of these values of one "
+    "client: LOW..HIGH for whole numbers, words or numbers A,B,C, or a list in JSON.",
+)
+@click.option(
     "--like",
     metavar="DATA",
     help="A .npy file with an example dataset, [n_users, m, ...]. The portfolio takes shape and "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from dpaudit import _json
 from dpaudit._files import read_array
 from dpaudit.errors import StoreError
 from dpaudit.run.invoke import import_from_here
@@ -40,7 +41,8 @@ def audit_function(
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import replays
 
-    claim, pairs = claim_of(origin), pairs_of(origin, seed)
+    claim = claim_of(origin)
+    pairs = None if origin.get("local") is not None else pairs_of(origin, seed)
     mechanism = load_target(origin["target"], root)
     named = origin["mutants"]
     mutants = None if named is None else [load_target(m, root) for m in named]
@@ -78,6 +80,7 @@ def claim_of(origin: dict[str, Any]) -> Claim:
         ApproxDP,
         ApproxZCDP,
         GaussianDP,
+        LocalDP,
         PureDP,
         Relation,
         ZeroConcentratedDP,
@@ -89,6 +92,12 @@ def claim_of(origin: dict[str, Any]) -> Claim:
         raise click.UsageError(f"one of --epsilon, --mu and --rho must be given, got {given}")
     if origin["delta"] is not None and names == ["mu"]:
         raise click.UsageError("--delta must not be given with --mu")
+    if (local := origin.get("local")) is not None:
+        others = [name for name in (*_DESCRIBED, "pair", "relation") if origin[name] is not None]
+        if others or names != ["epsilon"]:
+            word = others[0] if others else names[0]
+            raise click.UsageError(f"--{word} must not be given with --local")
+        return LocalDP(origin["epsilon"], origin["delta"] or 0.0, domain=_values(local))
     relation = origin["relation"]
     relation = None if relation is None else Relation(relation)
     if names == ["mu"]:
@@ -101,6 +110,36 @@ def claim_of(origin: dict[str, Any]) -> Claim:
     if delta == 0.0:
         return PureDP(origin["epsilon"], relation)
     return ApproxDP(origin["epsilon"], delta, relation)
+
+
+def _values(text: str) -> list[Any]:
+    """Return the values that ``--local`` lists."""
+    text = text.strip()
+    if text.startswith("["):
+        try:
+            values = _json.loads(text)
+        except ValueError as error:
+            raise click.UsageError(f"--local must be a list in JSON: {error}") from None
+        return [tuple(one) if isinstance(one, list) else one for one in values]
+    low, dots, high = text.partition("..")
+    if dots and _is_whole(low) and _is_whole(high):
+        if int(high) - int(low) >= _MOST_VALUES:
+            raise click.UsageError(f"--local must list at most {_MOST_VALUES:,} values, got {text}")
+        return list(range(int(low), int(high) + 1))
+    words = [word.strip() for word in text.split(",")]
+    if all(map(_is_whole, words)):
+        return [int(word) for word in words]
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        return words
+
+
+def _is_whole(word: str) -> bool:
+    return word.strip().lstrip("+-").isdecimal()
+
+
+_MOST_VALUES = 10_000
 
 
 def pairs_of(

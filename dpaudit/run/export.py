@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,6 +204,11 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
     Large datasets are written into a separate file.
     """
     sides = [pair.left, pair.right]
+    if pair.relation.name == "local" and all(_is_literal(side) for side in sides):
+        return (
+            f"NeighborPair({pair.left!r}, {pair.right!r}, relation=Relation.LOCAL, "
+            f"recipe={pair.recipe!r})"
+        )
     if not all(isinstance(side, np.ndarray) for side in sides):
         raise click.UsageError(
             "pair must consist of two arrays, because other data cannot be written into a test"
@@ -221,6 +227,14 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
         + "".join(f"    {word},\n" for word in words)
         + f"    relation={relation},\n    recipe={pair.recipe!r},\n)"
     )
+
+
+def _is_literal(value: Any) -> bool:
+    """Return whether ``repr`` of a value is an expression of an equal value."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, TypeError):
+        return False
 
 
 def export_reproducer(stored: Path, file: Path | None, *, markdown: bool) -> str:

@@ -5,6 +5,7 @@ The package :mod:`dpaudit.neighbors` describes the pairs and spaces that can be 
 
 from dpaudit.search.halving import LEAST_BUDGET, search, search_computed
 from dpaudit.search.record import NO_ANSWER, SearchRecord, Trial, landscape, ranking
+from dpaudit.search.values import least_budget, search_values
 
 __all__ = [
     "LEAST_BUDGET",
@@ -12,7 +13,9 @@ __all__ = [
     "SearchRecord",
     "Trial",
     "landscape",
+    "least_budget",
     "ranking",
     "search",
     "search_computed",
+    "search_values",
 ]

@@ -169,7 +169,7 @@ def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> t
     return max(expected, 0.0), max(separation, -1.0)
 
 
-def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
+def judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
     """Judge a finalist on each half of its last draws, by an event learnt on all its other draws.
 
     The best of thousands of events looks good on the draws that selected it, especially if outputs
@@ -179,12 +179,12 @@ def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple
     left, right = candidate.drawn()
     draws, last = candidate.draws, len(candidate.samples[-1][0])
     middle = draws - last // 2
-    judged = []
+    values = []
     for start, stop in ((draws - last, middle), (middle, draws)):
         others = (joined([drawn[:start], drawn[stop:]]) for drawn in (left, right))
         event = learn(next(others), next(others), goal, rng=rng).primary
-        judged.append(expectation(event, left[start:stop], right[start:stop], goal))
-    expected, separation = np.mean(judged, axis=0).tolist()
+        values.append(expectation(event, left[start:stop], right[start:stop], goal))
+    expected, separation = np.mean(values, axis=0).tolist()
     return max(expected, 0.0), max(separation, -1.0)
 
 
@@ -329,7 +329,7 @@ class _Search:
         answered = []
         for candidate, new in zip(finalists, more.tolist(), strict=True):
             if self._sample(candidate, new, FINAL):
-                candidate.score = _judged(candidate, self.goal, self.rng)
+                candidate.score = judged(candidate, self.goal, self.rng)
                 answered.append(candidate)
         return answered
 
@@ -400,7 +400,7 @@ def search_computed(
     """
     candidates = Candidates(where, rng)
 
-    def judged(new: list[Candidate]) -> list[Candidate]:
+    def answering(new: list[Candidate]) -> list[Candidate]:
         answered = []
         for candidate in new:
             try:
@@ -410,9 +410,9 @@ def search_computed(
                 candidates.leave_out(candidate, error)
         return answered
 
-    known = judged(candidates.design(COMPUTED_DESIGN, COMPUTED_ROUNDS))
+    known = answering(candidates.design(COMPUTED_DESIGN, COMPUTED_ROUNDS))
     for done in range(COMPUTED_ROUNDS):
-        known += judged(candidates.proposals(known, COMPUTED_EACH, done, "local"))
+        known += answering(candidates.proposals(known, COMPUTED_EACH, done, "local"))
     if not known:
         raise candidates.none_valid()
     best = best_first(known)[0]

@@ -103,12 +103,12 @@ class ByCentres:
         sampler.begin(first.left, first.right)
         budget = explore_budget(task, sampler, most=MAX_EXPLORE)
 
-        def plan(centers: Centers, explored: int, label: str) -> Plan:
+        def plan(pair: NeighborPair, centers: Centers, explored: int, label: str) -> Plan:
             return Plan.make(
                 mechanism.noise,
                 centers,
                 Budget.of(mechanism.noise, task.draws - explored, centers.left.shape[1]),
-                task,
+                task.at(pair),
                 rng=task.rng(label, "learn"),
             )
 
@@ -118,9 +118,13 @@ class ByCentres:
             budget,
             draw=lambda pair, draws, label: _draw(mechanism, sampler, pair, draws, label),
             join=Centers.joined,
-            objective=lambda _, centers: plan(centers, budget, f"{run.role} pilot").objective,
+            objective=lambda pair, seen: (
+                plan(pair, seen, budget, f"{run.role} pilot").objective
+                / task.allowed(pair.left, pair.right)
+            ),
         )
-        chosen = plan(centers, explored, run.role)
+        run.task = task.at(pair)
+        chosen = plan(pair, centers, explored, run.role)
         return FrozenCentres(sampler, pair, explored, chosen, search)
 
     def certify(self, frozen: FrozenCentres, run: Run) -> Certificate:

@@ -16,7 +16,7 @@ from dpaudit.engine.explore import explore
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise
-from dpaudit.neighbors import NeighborPair
+from dpaudit.neighbors import AllPairs, NeighborPair, PairFamily, family
 from dpaudit.results import Histogram, LongProfile, Witness
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Noise, RateBounds, oracles
@@ -31,6 +31,9 @@ _MAX_LOSS = 1000.0
 _BINS = 48
 _SHOWN_DRAWS = 10**6
 _EVENTS = 60
+
+
+_FARTHEST = 16  # pairs of values that are computed exactly
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class ByClosedForm:
 
     def explore(self, run: Run) -> FrozenPairs:
         """Search a space or a portfolio with noisy draws, in the same way as for any mechanism."""
-        start = time.perf_counter()
+        start, space = time.perf_counter(), run.task.space
+        if isinstance(space, AllPairs):
+            return FrozenPairs(_farthest(run, space), start)
         search = search_with_noise(run)
         return FrozenPairs(run.task.pairs, start, search)
 
@@ -58,9 +63,24 @@ class ByClosedForm:
         mechanism = run.mechanism
         return frozen.worst(
             lambda pair: _certify(
-                run.task, _of_pair(mechanism, pair), mechanism.noise, frozen.start
+                run.task.at(pair), _of_pair(mechanism, pair), mechanism.noise, frozen.start
             )
         )
+
+
+def _farthest(run: Run, space: AllPairs) -> PairFamily:
+    """Return the pairs of values whose centres are farthest apart for what is claimed."""
+    mechanism: AdditiveNoise = run.mechanism
+    centers = [np.ravel(mechanism.center(value)) for value in space.values]
+    sizes = {one.size for one in centers}
+    if len(sizes) > 1:
+        raise MechanismError(
+            f"{mechanism.name} must return centres of equal length, got lengths {sorted(sizes)}"
+        )
+    stacked, order = np.stack(centers), 2 if mechanism.noise.kind == "gaussian" else 1
+    gaps = [np.linalg.norm(stacked - one, ord=order, axis=1) for one in stacked]
+    best = space.ranked(np.stack(gaps) / space.of_pairs(run.task.allowed))[:_FARTHEST]
+    return family([space.pair(*at) for at in best])
 
 
 def search_with_noise(run: Run) -> SearchRecord | None:

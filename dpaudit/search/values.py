@@ -1,0 +1,147 @@
+"""The search among all pairs of many values: draws belong to values, and not to pairs.
+
+K values have K (K - 1) / 2 pairs, but the draws of a value serve all its pairs. Each round draws on
+the remaining values, ranks all their pairs by one comparison, and drops the values that belong to
+no good pair. The last pairs are judged by frozen events on fresh draws, as in any search.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.events import Goal, separations
+from dpaudit.mechanisms import Sampler, joined
+from dpaudit.neighbors import AllPairs, NeighborPair
+from dpaudit.search.candidates import Candidate, best_first
+from dpaudit.search.halving import FINALISTS, SearchResult, judged
+from dpaudit.search.record import FINAL, SearchRecord
+
+Floats = NDArray[np.float64]
+
+FEWEST_DRAWS = 8
+"""Least number of draws of a value in one round."""
+
+_FEW = 6  # Number of values at which the rounds end.
+_DROPPED = 4  # Each round keeps one value in this many.
+_LAST_SHARE = 0.3  # Share of the budget for the last pairs.
+
+
+def least_budget(values: int) -> int:
+    """Return the smallest number of draws per dataset that searches all pairs of some values."""
+    return math.ceil(FEWEST_DRAWS * values / (2 * (1 - _LAST_SHARE)))
+
+
+def search_values(
+    where: AllPairs,
+    sampler: Sampler,
+    budget: int,
+    goal_at: Callable[[NeighborPair], Goal],
+    allowed: Callable[[Any, Any], float],
+    *,
+    rng: np.random.Generator,
+) -> SearchResult:
+    """Search for the pair of values on which a claim is exceeded most.
+
+    Parameters
+    ----------
+    where : AllPairs
+        The values.
+    sampler : Sampler
+        Source of draws.
+    budget : int
+        Draws per dataset, at least :func:`least_budget`. Two draws, on any values, are one draw
+        per dataset.
+    goal_at : callable
+        ``goal_at(pair)`` returns the goal of an audit of a pair.
+    allowed : callable
+        ``allowed(x, y) > 0`` returns the number by which the expected epsilon at a pair of values
+        is divided, such as the claimed epsilon.
+    rng : numpy.random.Generator
+        Seed of the learner of events.
+    """
+    return _Values(where, sampler, budget, goal_at, allowed, rng).run()
+
+
+class _Values:
+    """State of one search."""
+
+    def __init__(
+        self,
+        where: AllPairs,
+        sampler: Sampler,
+        budget: int,
+        goal_at: Callable[[NeighborPair], Goal],
+        allowed: Callable[[Any, Any], float],
+        rng: np.random.Generator,
+    ) -> None:
+        self.where, self.sampler, self.budget = where, sampler, budget
+        self.goal_at, self.allowed, self.rng = goal_at, allowed, rng
+        self.drawn: dict[int, list[NDArray[Any]]] = {at: [] for at in range(len(where.values))}
+        self.spent = 0
+
+    def run(self) -> SearchResult:
+        alive, draws = list(self.drawn), int(2 * self.budget * (1 - _LAST_SHARE))
+        rounds = max(math.ceil(math.log(len(alive) / _FEW, _DROPPED)), 0) + 1
+        rounds = min(rounds, max(draws // (FEWEST_DRAWS * len(alive)), 1))
+        delta = self.goal_at(self.where.pair(0, 1)).delta
+        allowed = self.where.of_pairs(self.allowed)
+        pairs: list[tuple[int, int]] = []
+        for number in range(rounds):
+            each = max((draws - self.spent) // ((rounds - number) * len(alive)), FEWEST_DRAWS)
+            for at in alive:
+                self.drawn[at].append(self._draw(at, each, f"round {number}", "left"))
+            ratios = separations([joined(self.drawn[at]) for at in alive], delta)
+            ratios /= allowed[np.ix_(alive, alive)]
+            pairs = [(alive[i], alive[j]) for i, j in self.where.ranked(ratios)]
+            alive = [alive[at] for at in _kept(ratios)]
+        return self._final(pairs[:FINALISTS])
+
+    def _draw(self, at: int, draws: int, role: str, side: str) -> NDArray[Any]:
+        self.spent += draws
+        self.sampler.turn()
+        return self.sampler.draw(self.where.values[at], draws, f"value {at} {role}", side)
+
+    def _final(self, pairs: list[tuple[int, int]]) -> SearchResult:
+        """Judge the last pairs on fresh draws, and return the best pair."""
+        each = max((2 * self.budget - self.spent) // (2 * len(pairs)), FEWEST_DRAWS)
+        finalists = []
+        for index, (i, j) in enumerate(pairs):
+            pair = self.where.pair(i, j)
+            old = joined(self.drawn[i]), joined(self.drawn[j])
+            few = min(map(len, old))
+            new = (self._draw(i, each, "final", "left"), self._draw(j, each, "final", "right"))
+            words = pair.describe().removeprefix(f"{pair.recipe}: ")
+            nowhere = np.empty(0)
+            finalist = Candidate(index, -1, nowhere, {}, _returning(pair), FINAL, words)
+            finalist.samples = [(old[0][:few], old[1][:few]), new]
+            expected, separation = judged(finalist, self.goal_at(pair), self.rng)
+            finalist.score = expected / self.allowed(pair.left, pair.right), separation
+            finalists.append(finalist)
+        best = best_first(finalists)[0]
+        pair = best.make()
+        self.sampler.begin(pair.left, pair.right)
+        spent = -(-self.spent // 2)
+        record = SearchRecord(
+            self.where.name, (), tuple(one.trial() for one in finalists), spent, spaces=1
+        )
+        return SearchResult(pair, record, best.drawn())
+
+
+def _returning(pair: NeighborPair) -> Callable[[], NeighborPair]:
+    return lambda: pair
+
+
+def _kept(ratios: Floats) -> list[int]:
+    """Return a part of the values: in turn, the best on the likelier and on the other side.
+
+    A value may stand out on one side only. On the other side, many values may be equal.
+    """
+    likelier, other = (np.argsort(-ratios.max(axis=axis), kind="stable") for axis in (1, 0))
+    turns = itertools.chain.from_iterable(zip(likelier.tolist(), other.tolist(), strict=True))
+    return list(itertools.islice(dict.fromkeys(turns), max(len(ratios) // _DROPPED, _FEW)))
