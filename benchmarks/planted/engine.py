@@ -378,4 +378,49 @@ MUTANTS = (
         "return False and self.task.watch.is_spent(_TIME_SHARE",
         WORKERS,
     ),
+    Mutant(
+        "engine/explore.py",
+        "the claim of another pair is certified",
+        "    run.task = task.at(pair)\n",
+        "    run.task = task\n",
+        (
+            "tests/engine/test_local.py",
+            "tests/engine/test_mutation.py",
+            "tests/engine/test_smallest.py",
+        ),
+    ),
+    Mutant(
+        "engine/code_mutants.py",
+        "a mutant sees the caches of the mechanism",
+        "            forget()  # the original filled these caches\n",
+        "            pass\n",
+        (
+            "tests/engine/test_local.py",
+            "tests/engine/test_mutation.py",
+            "tests/engine/test_smallest.py",
+        ),
+    ),
+    Mutant(
+        "engine/code_mutants.py",
+        "kept values hide mistakes",
+        "if kept := memory.changed():",
+        'if kept := "":',
+        (
+            "tests/engine/test_local.py",
+            "tests/engine/test_mutation.py",
+            "tests/engine/test_smallest.py",
+        ),
+    ),
+    Mutant(
+        "engine/auditing.py",
+        "one of two attempts is free",
+        "epsilon=_twice(result.epsilon),",
+        "epsilon=result.epsilon,",
+        (
+            "tests/engine/test_local.py",
+            "tests/engine/test_mutation.py",
+            "tests/engine/test_smallest.py",
+        ),
+    ),
 )
+("tests/engine/test_local.py",)

@@ -100,4 +100,11 @@ MUTANTS = (
         "return significand, exponent - 1075.0",
         ("tests/events/test_bits.py",),
     ),
+    Mutant(
+        "events/compared.py",
+        "a value that often gives no number is no event",
+        "cells = np.where(np.isnan(values), len(edges) + 1, cells)",
+        "cells = np.where(np.isnan(values), len(edges), cells)",
+        ("tests/search/test_values.py", "tests/engine/test_local.py"),
+    ),
 )

@@ -205,4 +205,18 @@ MUTANTS = (
         "        if False:\n",
         WORKERS,
     ),
+    Mutant(
+        "mechanisms/local.py",
+        "a shuffle keeps the order",
+        "return np.sort(reports, axis=1)",
+        "return reports",
+        ("tests/mechanisms/test_local.py", "tests/engine/test_local.py"),
+    ),
+    Mutant(
+        "mechanisms/local.py",
+        "all reports are visible",
+        "reports[:, hidden] = np.zeros(1, reports.dtype)[0]",
+        "pass",
+        ("tests/mechanisms/test_local.py", "tests/engine/test_local.py"),
+    ),
 )

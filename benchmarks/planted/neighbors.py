@@ -66,4 +66,11 @@ MUTANTS = (
         "special: list[Any] = []",
         SCHEMA,
     ),
+    Mutant(
+        "neighbors/pairs.py",
+        "a window may be one row longer",
+        "max(users) - min(users) >= relation.users",
+        "max(users) - min(users) > relation.users",
+        ("tests/neighbors/test_streams.py",),
+    ),
 )

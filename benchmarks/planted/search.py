@@ -37,4 +37,18 @@ MUTANTS = (
         "best = known[0]",
         ARMS,
     ),
+    Mutant(
+        "search/values.py",
+        "pairs of values are not compared by their claims",
+        "ratios /= allowed[np.ix_(alive, alive)]",
+        "ratios /= 1.0",
+        ("tests/search/test_values.py", "tests/engine/test_local.py"),
+    ),
+    Mutant(
+        "search/values.py",
+        "only likelier values survive a round",
+        "zip(likelier.tolist(), other.tolist(), strict=True)",
+        "zip(likelier.tolist(), likelier.tolist(), strict=True)",
+        ("tests/search/test_values.py", "tests/engine/test_local.py"),
+    ),
 )

@@ -41,7 +41,7 @@ NAMES = (
     "replace_label",
     "replace_window",
     "within_sensitivity",
-    "local",
+    "replace_value",
     "custom",
 )
 
@@ -65,7 +65,7 @@ class Relation:
     ----------
     name : str
         Kind of relation: "replace_user", "add_remove_user", "replace_label", "replace_window",
-        "within_sensitivity", "local" or "custom".
+        "within_sensitivity", "replace_value" or "custom".
     norm : {"l1", "l2", "linf"}, optional
         Only for "within_sensitivity": the norm in which the distance of query values is measured.
     radius : float, optional
@@ -137,7 +137,7 @@ class Relation:
     @property
     def is_of_users(self) -> bool:
         """Whether the relation is between datasets of users, and not between single values."""
-        return self.name not in ("within_sensitivity", "local")
+        return self.name not in ("within_sensitivity", "replace_value")
 
     def of_group(self, users: int) -> Relation:
         """Return the relation in which up to `users` users differ together.
@@ -184,7 +184,7 @@ class Relation:
 Relation.REPLACE_USER = Relation("replace_user")
 Relation.ADD_REMOVE_USER = Relation("add_remove_user")
 Relation.WITHIN_SENSITIVITY = Relation("within_sensitivity", "linf", 1.0)
-Relation.LOCAL = Relation("local")
+Relation.LOCAL = Relation("replace_value")
 
 
 def checked_relation(relation: Any) -> Relation:

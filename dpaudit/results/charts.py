@@ -61,7 +61,15 @@ _VALUES, _PLACES = 64, 16  # Largest numbers of values and of ticks for one user
 _FEW = 6  # Up to this number of values, whole numbers are shown as categories.
 _DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
-_CURVES = ("gaussian_dp", "renyi_dp", "zcdp", "approx_zcdp", "accounted")
+_RATIOS = (
+    "gaussian_dp",
+    "renyi_dp",
+    "zcdp",
+    "approx_zcdp",
+    "accounted",
+    "metric_dp",
+    "longitudinal_dp",
+)
 _SIDES = ("left", "right")
 _STAGES = {"design": "mutant", "local": "estimated", "semifinal": "right", "final": "certified"}
 
@@ -726,10 +734,10 @@ def landscape(result: AuditResult) -> Chart:
     if record.is_portfolio:
         arms = [t.arm.partition("(")[0] if t.parameters else "given pairs" for t in trials]
         values, left_out = {"space": list(zip(trials, arms, strict=True))}, record.parameters
-    is_curve = result.claim["notion"] in _CURVES
-    claim = 1.0 if is_curve else result.claimed_epsilon
+    is_ratio = result.claim["notion"] in _RATIOS
+    claim = 1.0 if is_ratio else result.claimed_epsilon
     top = 1.15 * max((*(trial.expected_epsilon for trial in trials), claim)) or 1.0
-    label = "expected, of the claim" if is_curve else "expected epsilon"
+    label = "expected, of the claim" if is_ratio else "expected epsilon"
     panels = []
     for at, (name, own) in enumerate(values.items()):
         x, places = _parameter_axis(short(name, 30), [value for _, value in own])

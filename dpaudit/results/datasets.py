@@ -73,7 +73,7 @@ def datasets(pair: NeighborPair) -> Datasets:
         left, right = (list(np.ravel(side)) for side in sides)
         items, left_out = _side_by_side(left, right, "value")
         return Datasets("Query values on both sides", items, left_out, "", "query values")
-    if pair.relation.name == "local":
+    if pair.relation.name == "replace_value":
         both = " on the left and ".join(pair.form.words(side) for side in sides)
         return Datasets("The two values", (), "", f"The client holds {both} on the right.")
     words = " against ".join(dict.fromkeys(pair.form.words(side) for side in sides))

@@ -204,7 +204,7 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
     Large datasets are written into a separate file.
     """
     sides = [pair.left, pair.right]
-    if pair.relation.name == "local" and all(_is_literal(side) for side in sides):
+    if pair.relation.name == "replace_value" and all(_is_literal(side) for side in sides):
         return (
             f"NeighborPair({pair.left!r}, {pair.right!r}, relation=Relation.LOCAL, "
             f"recipe={pair.recipe!r})"

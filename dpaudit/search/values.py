@@ -127,8 +127,14 @@ class _Values:
         pair = best.make()
         self.sampler.begin(pair.left, pair.right)
         spent = -(-self.spent // 2)
+        values = len(self.where.values)
         record = SearchRecord(
-            self.where.name, (), tuple(one.trial() for one in finalists), spent, spaces=1
+            f"{values:,} values",
+            (),
+            tuple(one.trial() for one in finalists),
+            spent,
+            pairs=values * (values - 1) // 2,
+            spaces=0,
         )
         return SearchResult(pair, record, best.drawn())
 

@@ -84,7 +84,7 @@ def test_a_domain_is_a_list_of_two_values_or_more(domain: Any) -> None:
         (lambda: MetricDP(1.0, distance, relation="local"), "relation"),  # type: ignore[arg-type]
         (
             lambda: MetricDP(1.0, distance, domain=[0, 1], relation=Relation.REPLACE_USER),
-            "domain must be None unless the relation is local",
+            "domain must be None unless the relation is replace_value",
         ),
         (lambda: LongitudinalDP(2.0, 1.0, reports=3, domain=[0, 1]), "total must be"),
         (lambda: LongitudinalDP(1.0, 2.0, reports=1, domain=[0, 1]), "reports must be"),

@@ -303,7 +303,12 @@ def test_a_stream_spends_its_budget_once_for_each_window() -> None:
         (MetricDP(1.0, math.dist), neighbors.portfolio(n_users=3, m=1), {}, "pairs must be a pair"),
         (LocalDP(1.0, domain=[1, 2, 1]), None, {}, "values must be different from each other"),
         (LocalDP(1.0, domain=range(3)), None, {"draws": 20}, "draws must be an integer >= "),
-        (LocalDP(1.0), neighbors.far_user(n_users=3), {}, "the claim's relation, local, got"),
+        (
+            LocalDP(1.0),
+            neighbors.far_user(n_users=3),
+            {},
+            "the claim's relation, replace_value, got",
+        ),
     ],
 )
 def test_audits_without_values_are_refused(
