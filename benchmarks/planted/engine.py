@@ -423,4 +423,3 @@ MUTANTS = (
         ),
     ),
 )
-("tests/engine/test_local.py",)
