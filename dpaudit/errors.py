@@ -61,6 +61,10 @@ class ArgumentError(DpauditError, ValueError):
     """
 
 
+class NoClaim(ArgumentError):
+    """A claim promises nothing about a pair, for example because its distance is infinite."""
+
+
 class PairError(ArgumentError):
     """The two datasets of a pair are not neighbours under the declared relation."""
 

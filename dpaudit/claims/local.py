@@ -16,7 +16,7 @@ import numpy as np
 
 from dpaudit import _validate
 from dpaudit.claims.notions import LARGEST_EPSILON, ApproxDP, Relation
-from dpaudit.errors import ArgumentError, place
+from dpaudit.errors import ArgumentError, NoClaim, place
 
 ALL_REPORTS = "all"
 """What is visible if all reports of a client are."""
@@ -157,12 +157,18 @@ class MetricDP(ApproxDP):
         ValueError
             If `metric` raises an exception, or returns anything but the same number >= 0 for both
             orders of the values.
+        NoClaim
+            If the distance is infinite.
         """
-        distance = self._distance(left, right)
-        if not math.isclose(distance, self._distance(right, left), rel_tol=1e-9):
+        distance, back = self._distance(left, right), self._distance(right, left)
+        if not math.isclose(distance, back, rel_tol=1e-9):
             raise ArgumentError(
-                "metric must be symmetric, got "
-                f"{distance!r} and {self._distance(right, left)!r} for the two orders of "
+                f"metric must be symmetric, got {distance!r} and {back!r} for the two orders of "
+                f"{_validate.describe(left)} and {_validate.describe(right)}"
+            )
+        if distance == math.inf:
+            raise NoClaim(
+                "pairs must be at a finite distance, because nothing is claimed otherwise, got "
                 f"{_validate.describe(left)} and {_validate.describe(right)}"
             )
         claim = copy.copy(self)
@@ -171,16 +177,19 @@ class MetricDP(ApproxDP):
         return claim
 
     def _distance(self, left: Any, right: Any) -> float:
-        values = f"{_validate.describe(left)} and {_validate.describe(right)}"
         try:
             distance = float(self.metric(left, right))
         except Exception as error:
             raise ArgumentError(
-                f"metric must return a number for {values}, but it raised "
-                f"{type(error).__name__}: {error} ({place(error)}called with these values)"
+                f"metric must return a number for {_validate.describe(left)} and "
+                f"{_validate.describe(right)}, but it raised {type(error).__name__}: {error} "
+                f"({place(error)}called with these values)"
             ) from error
         if not distance >= 0:
-            raise ArgumentError(f"metric must return a number >= 0, got {distance!r} for {values}")
+            raise ArgumentError(
+                f"metric must return a number >= 0, got {distance!r} for "
+                f"{_validate.describe(left)} and {_validate.describe(right)}"
+            )
         return distance
 
     def to_json(self) -> dict[str, Any]:
@@ -259,7 +268,8 @@ class LongitudinalDP(ApproxDP):
             raise TypeError("domain must be a list of at least two values, got None")
         seen = (*range(reports), ALL_REPORTS)
         facts: dict[str, Any] = {"each": each, "total": float(total), "reports": reports}
-        facts |= {"_domain": tuple((at, v) for at in seen for v in values), "visible": ""}
+        domain = tuple((at, v, reports) for at in seen for v in values)
+        facts |= {"_domain": domain, "visible": ""}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
@@ -270,13 +280,21 @@ class LongitudinalDP(ApproxDP):
 
     def between(self, left: Any, right: Any) -> LongitudinalDP:
         """Return the claim at two values, which must have the same visible reports."""
-        claim = copy.copy(self)
-        epsilon, words = LARGEST_EPSILON, "nothing, because different reports are visible"
-        if left[0] == right[0]:
-            is_all = left[0] == ALL_REPORTS
-            epsilon = self.total if is_all else self.each
-            words = f"all {self.reports} reports" if is_all else f"report {left[0]}"
-        object.__setattr__(claim, "claimed_epsilon", epsilon)
+        for side in (left, right):
+            is_ours = isinstance(side, tuple) and len(side) == 3 and side[2] == self.reports
+            if not (is_ours and side[0] in (*range(self.reports), ALL_REPORTS)):
+                raise ArgumentError(
+                    "pairs must consist of values of the claim's domain, such as "
+                    f"{self.domain[0]!r}, got {_validate.describe(side)}"
+                )
+        if left[0] != right[0]:
+            raise NoClaim(
+                "pairs must show the same reports, because nothing is claimed otherwise, got "
+                f"{_validate.describe(left)} and {_validate.describe(right)}"
+            )
+        claim, is_all = copy.copy(self), left[0] == ALL_REPORTS
+        words = f"all {self.reports} reports" if is_all else f"report {left[0]}"
+        object.__setattr__(claim, "claimed_epsilon", self.total if is_all else self.each)
         object.__setattr__(claim, "visible", words)
         return claim
 
@@ -298,7 +316,10 @@ def _checked_domain(domain: Iterable[Any] | None) -> tuple[Any, ...] | None:
         return None
     if isinstance(domain, str | bytes | dict) or not isinstance(domain, Iterable):
         raise TypeError(f"domain must be {_VALUES}, got {_validate.describe(domain)}")
-    values = tuple(one.item() if isinstance(one, np.generic) else one for one in domain)
+    if hasattr(domain, "columns"):
+        raise TypeError(f"domain must be {_VALUES}, got a frame. Pass a list of its rows")
+    plain = np.bool_ | np.int64 | np.float64 | np.str_
+    values = tuple(one.item() if isinstance(one, plain) else one for one in domain)
     if len(values) < 2:
         raise ArgumentError(f"domain must be {_VALUES}, got {_validate.describe(domain)}")
     return values

@@ -153,7 +153,7 @@ class Relation:
         """Return the relation in which rows of a stream differ within `rows` consecutive rows.
 
         This is the relation of w-event privacy (Kellaris et al. 2014). Each row of the data is one
-        time. With one row, the relation is that of a single event.
+        time. With one row, the relation is that of a single event, ``Relation.REPLACE_USER``.
 
         Raises
         ------
@@ -167,7 +167,9 @@ class Relation:
         """
         if self != Relation.REPLACE_USER:
             raise ArgumentError(f"of_window needs the relation replace_user, got {self}")
-        return Relation("replace_window", users=rows)
+        return (
+            self if _validate.integer(1, rows=rows) == 1 else Relation("replace_window", users=rows)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the relation as plain data; for a custom relation, this includes its name."""
@@ -282,8 +284,19 @@ class Claim(abc.ABC):
         return None
 
     def between(self, left: Any, right: Any) -> Claim:
-        """Return the claim at two neighbours; most claims are the same at all neighbours."""
+        """Return the claim at two neighbours; most claims are the same at all neighbours.
+
+        Raises
+        ------
+        NoClaim
+            If the claim promises nothing about these neighbours.
+        """
         return self
+
+    @property
+    def depends_on_pair(self) -> bool:
+        """Whether the claim differs between neighbours."""
+        return type(self).between is not Claim.between
 
     @abc.abstractmethod
     def delta(self, epsilon: float) -> float:

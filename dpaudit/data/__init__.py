@@ -43,6 +43,7 @@ __all__ = [
     "Form",
     "Label",
     "Packed",
+    "SequenceForm",
     "UserTable",
     "ValueForm",
     "added",

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
-from dpaudit.claims import Claim, MetricDP, Relation
+from dpaudit.claims import Claim, LongitudinalDP, MetricDP, Relation
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.driver import Instrument, run_audit
 from dpaudit.engine.explore import least_draws
@@ -27,6 +27,7 @@ from dpaudit.mechanisms import (
     AdditiveNoise,
     ExactMechanism,
     LateFailure,
+    Longitudinal,
     Outcomes,
     Scored,
     Watch,
@@ -283,6 +284,13 @@ def checked_task(
         )
     for pair in candidates:
         check_relation(claim, pair)
+        if not isinstance(space, AllPairs):
+            claim.between(pair.left, pair.right)  # refuses a pair about which nothing is claimed
+    if isinstance(claim, LongitudinalDP) and not _shows_reports(mechanism):
+        raise TypeError(
+            "mechanism must be Longitudinal(f) for a claim of LongitudinalDP, got "
+            f"{mechanism_name(mechanism)}"
+        )
     return Task(
         claim,
         candidates,
@@ -295,6 +303,13 @@ def checked_task(
         instrument=instrument,
         float_attack=float_attack,
     )
+
+
+def _shows_reports(mechanism: Any) -> bool:
+    """Return whether a mechanism is `Longitudinal`, perhaps inside other wrappers."""
+    while isinstance(mechanism, Outcomes | Scored):
+        mechanism = mechanism.mechanism
+    return isinstance(mechanism, Longitudinal)
 
 
 def _checked_instrument(method: Any) -> Any:
@@ -315,6 +330,11 @@ def default_portfolio(claim: Claim) -> Portfolio:
         raise ArgumentError(
             f"domain must be given for a claim of {claim}, or pairs must be: "
             "the values that a client may have"
+        )
+    if relation is not None and relation.name == "replace_window":
+        raise ArgumentError(
+            f"pairs must be given for a claim of {relation}, because the number of rows is "
+            "unknown. Pass neighbors.streams(steps, window=w)"
         )
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(

@@ -85,16 +85,17 @@ class ByComputation:
 def _worst(run: Run, space: AllPairs) -> PairFamily:
     """Return the pair of values on which the claim is exceeded most."""
     task, values = run.task, space.values
+    allowed = space.of_pairs(task.allowed)
     pmfs = [_pmf(run, value) for value in values]
 
     def exceeded(at: tuple[int, int]) -> tuple[float, float]:
         (x, y), (p, q) = ([held[k] for k in at] for held in (values, pmfs))
         with refusing(run.mechanism):
             epsilon, delta = _needed(task, task.claim.between(x, y), p, q)
-        return epsilon / task.allowed(x, y), delta
+        return epsilon / allowed[at], delta
 
-    worst = max(itertools.combinations(range(len(values)), 2), key=exceeded)
-    return family(space.pair(*worst))
+    claimed = (at for at in itertools.combinations(range(len(values)), 2) if allowed[at] < np.inf)
+    return family(space.pair(*max(claimed, key=exceeded)))
 
 
 def _needed(task: Task, claim: Claim, left: Floats, right: Floats) -> tuple[float, float]:

@@ -187,12 +187,18 @@ def _searched(
         finals = budget // FINALS
         rng = task.rng(role, "search")
         if isinstance(space, AllPairs):
+            if budget // 2 < least_budget(len(space.values)):
+                raise ArgumentError(
+                    f"domain must have fewer values for outputs of {sampler.kinds.width:,} cells, "
+                    f"got {space.name}. Name a pair"
+                )
             found = search_values(
                 space,
                 sampler,
                 budget // 2,
                 lambda pair: task.at(pair).goal(task.draws - budget),
                 task.allowed,
+                delta=None if task.claim.point is None else task.claim.point[1],
                 rng=rng,
             )
         else:

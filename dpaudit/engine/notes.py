@@ -124,7 +124,8 @@ def _on_other_pairs(found: Certificate) -> tuple[str, ...]:
 
     The epsilons of these pairs are estimated from exploration draws.
     """
-    if not found.refuted or found.search is None:
+    # Expectations of pairs of values may belong to other claims, and are divided by them.
+    if not found.refuted or found.search is None or found.pair.relation == Relation.LOCAL:
         return ()
     winner, *others = ranking(found.search, len(found.search.trials) or 1)
     worst: dict[str, Trial] = {}

@@ -25,7 +25,7 @@ from dpaudit.engine.certificate import Bound, Certificate, rates_seen
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import drive
 from dpaudit.engine.mutation import MutantRuns
-from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, divide
+from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, check_same_at_all_pairs, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, CanaryGuesses, Histogram, Witness, at_least
@@ -445,6 +445,7 @@ def audit_one_run(
         )
     name = "one run" if id is None else id
     _validate.text(id=name)
+    check_same_at_all_pairs(claim)
     instrument = OneRun(values, thrown, guesses, one_sided, design)
     task = Task(claim, family(_PAIR), 1, failure_prob, 0, name, instrument=instrument)
     certificate = drive(instrument, Run(task, None, name))

@@ -22,7 +22,7 @@ from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.families import Outcomes
 from dpaudit.engine.mutation import MutantRuns
 from dpaudit.engine.reading import Outputs, read, refuse_other_kinds
-from dpaudit.engine.task import Task, divide
+from dpaudit.engine.task import Task, check_same_at_all_pairs, divide
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import Sampler, generator, words_of_draws
 from dpaudit.neighbors import NeighborPair, family
@@ -183,6 +183,7 @@ def _prepared(
     left: Outputs,
     right: Outputs,
 ) -> tuple[Task, StoredDraws]:
+    check_same_at_all_pairs(claim)
     both = read(f"{name}: left", left), read(f"{name}: right", right)
     lists = any(isinstance(given, list | tuple) for given in (left, right))
     refuse_other_kinds(name, *both, lengths_vary=lists)

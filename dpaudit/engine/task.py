@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.data import digest
-from dpaudit.errors import MechanismError, PairError
+from dpaudit.errors import ArgumentError, MechanismError, NoClaim, PairError
 from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
 from dpaudit.mechanisms import CALLS, Kept, Sampler, Watch, Workers, generator
 from dpaudit.neighbors import (
@@ -55,7 +56,11 @@ def _profile(claim: Claim) -> tuple[Floats, Floats]:
 
     The result is cached, because converting a curve is slow and every mutant has its own task.
     """
-    return _known_profile(claim) if isinstance(claim, Hashable) else _made_profile(claim)
+    try:
+        hash(claim)
+    except TypeError:  # the metric of a claim may be an object without a hash
+        return _made_profile(claim)
+    return _known_profile(claim)
 
 
 @functools.lru_cache(maxsize=64)
@@ -176,9 +181,12 @@ class Task:
     def allowed(self, left: Any, right: Any) -> float:
         """Return the epsilon by which an expected epsilon is divided when pairs are compared.
 
-        The result is 1 if the claim is the same at all pairs.
+        The result is 1 if the claim is the same at all pairs, and ``inf`` if nothing is claimed.
         """
-        claim = self.claim.between(left, right)
+        try:
+            claim = self.claim.between(left, right)
+        except NoClaim:
+            return math.inf
         if claim is self.claim or claim.point is None:
             return 1.0
         return max(claim.point[0], _LEAST_ALLOWED)
@@ -290,6 +298,15 @@ def check_relation(claim: Claim, pair: NeighborPair) -> None:
         raise PairError(
             f"pair must have the claim's relation, {claim.relation}, got {pair.relation}. "
             "Audit a claim under its own relation"
+        )
+
+
+def check_same_at_all_pairs(claim: Claim) -> None:
+    """Refuse a claim that depends on the pair, where no pair is known."""
+    if claim.depends_on_pair:
+        raise ArgumentError(
+            f"claim must be the same at all pairs, got {claim}. Pass LocalDP with the epsilon at "
+            "your pair"
         )
 
 

@@ -15,7 +15,7 @@ from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Certify
 from dpaudit.engine.task import Task
-from dpaudit.errors import MechanismError, MechanismTimeout
+from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Outcomes, Scored
 from dpaudit.neighbors import NeighborPair, family
 
@@ -145,7 +145,7 @@ class Trials:
             found = self.certify(task, fresh(mechanism), f"{self.role} {self.tried}")
         except MechanismTimeout:
             raise OutOfDraws from None
-        except MechanismError:
+        except (MechanismError, ArgumentError):  # also of a metric that fails on another pair
             self.spent += draws
             return None
         self.spent += sum(found.draws.values())

@@ -7,15 +7,15 @@ the adversary sees only their sum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.data import content
-from dpaudit.errors import MechanismError
+from dpaudit.data import content, is_frame
+from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.outcomes import as_array
 from dpaudit.mechanisms.protocols import mechanism_name
 
@@ -25,6 +25,8 @@ _ALL = "all"
 
 
 def _drawn(draws: Any) -> Array:
+    if isinstance(draws, Mapping):
+        raise MechanismError("a randomiser must return an array or a list of reports, got a dict")
     return draws if isinstance(draws, np.ndarray) else as_array(draws)
 
 
@@ -43,6 +45,11 @@ class _Clients:
 
         The randomiser is called once for each different value.
         """
+        if is_frame(data) or isinstance(data, Mapping):
+            raise MechanismError(
+                f"{self.__name__} must get an array or a list with one value for each client, got "
+                f"a {type(data).__name__}"
+            )
         values = list(data)
         if not values:
             raise MechanismError(f"{self.__name__} must get at least one client, got none")
@@ -59,6 +66,13 @@ class _Clients:
                 )
             for at, part in zip(held, np.split(drawn, len(held)), strict=True):
                 found[at] = part
+        if len({(part.shape, part.dtype.kind == "O") for part in found}) > 1 or any(
+            part.dtype.kind not in "biufcUS" for part in found
+        ):
+            raise MechanismError(
+                f"{mechanism_name(self.function)} must return reports of one shape, numbers or "
+                "texts, for all values"
+            )
         return np.stack(found, axis=1)
 
 
@@ -90,7 +104,10 @@ class Shuffled(_Clients):
         super().__init__(randomizer)
         self.outcomes = outcomes
         if outcomes is not None:
-            self.outcomes = _validate.items("a list of all possible reports", outcomes=outcomes)
+            held = _validate.items("a list of all possible reports", outcomes=outcomes)
+            if len({content(one) for one in held}) < len(held):
+                raise ArgumentError(f"outcomes must be different from each other, got {held!r}")
+            self.outcomes = held
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return the sorted reports of all clients, or the number of reports of each kind."""
@@ -156,7 +173,7 @@ class Longitudinal:
     --------
     >>> def walk(value, size, *, rng):
     ...     return value + rng.normal(size=(size, 3))
-    >>> Longitudinal(walk)((1, 5.0), 2, rng=np.random.default_rng(0)).round(1)
+    >>> Longitudinal(walk)((1, 5.0, 3), 2, rng=np.random.default_rng(0)).round(1)
     array([[0. , 4.9, 0. ],
            [0. , 4.5, 0. ]])
     """
@@ -166,20 +183,20 @@ class Longitudinal:
         self.function = mechanism
         self.__name__ = mechanism_name(mechanism)
 
-    def __call__(self, data: tuple[Any, Any], size: int, *, rng: np.random.Generator) -> Array:
+    def __call__(self, data: tuple[Any, Any, int], size: int, *, rng: np.random.Generator) -> Array:
         """Return the reports; those that are not visible are 0 or an empty text."""
-        visible, value = data
+        visible, value, count = data
         reports = np.array(_drawn(self.function(value, size, rng=rng)))
         if reports.ndim < 2:
             raise MechanismError(
                 f"{self.__name__} must return an array [size, reports, ...], got shape "
                 f"{reports.shape}"
             )
+        if reports.shape[1] != count:
+            raise MechanismError(
+                f"{self.__name__} must return the {count} claimed reports, got {reports.shape[1]}"
+            )
         if visible != _ALL:
-            if not visible < reports.shape[1]:
-                raise MechanismError(
-                    f"{self.__name__} must return all claimed reports, got {reports.shape[1]}"
-                )
             hidden = np.arange(reports.shape[1]) != visible
             reports[:, hidden] = np.zeros(1, reports.dtype)[0]
         return reports

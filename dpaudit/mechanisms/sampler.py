@@ -378,10 +378,12 @@ class Sampler:
     ) -> Array:
         """Return `size` checked draws of one call, whose generator the labels determine."""
         key: tuple[Any, ...] = (self._seed, self._labels, labels, size)
-        known = None
-        if self.kept is not None:
-            key += digest(data), again
-            known = self.kept.get(key)
+        known, kept = None, self.kept
+        if kept is not None:
+            content = digest(data)
+            key += content, again
+            kept = kept if content else None  # other data would have the same key
+            known = None if kept is None else kept.get(key)
         if known is not None:
             outputs, took = as_made(known[0]), known[1]
         else:
@@ -392,8 +394,8 @@ class Sampler:
         self.seconds += took
         self.fastest = min(self.fastest, took)
         checked = self._checked(outputs, size, side)
-        if self.kept is not None and known is None:
-            self.kept.put(key, checked, took)
+        if kept is not None and known is None:
+            kept.put(key, checked, took)
         return checked
 
     def _called(self, given: Any, size: int, labels: tuple[str | int, ...]) -> Any:

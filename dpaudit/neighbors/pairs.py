@@ -16,6 +16,7 @@ from dpaudit.data import (
     ArrayForm,
     Census,
     Form,
+    SequenceForm,
     ValueForm,
     added,
     check_count,
@@ -152,7 +153,7 @@ class NeighborPair:
         find = added if relation.name == "add_remove_user" else replaced
         users = find(census(left), census(right), relation.users)
         if relation.name == "replace_window":
-            _check_window(users, relation)
+            _check_window(users, relation, form)
         if relation.name == "replace_label" and replaced(
             census(left, relation.label), census(right, relation.label), relation.users
         ):
@@ -226,7 +227,8 @@ class NeighborPair:
         """Whether both sides are equal, so that no mechanism can reveal a difference."""
         if isinstance(self.form, ArrayForm):
             return self.left.shape == self.right.shape and bool(_same(self.left, self.right).all())
-        return digest(self.left) == digest(self.right)
+        known = digest(self.left)
+        return known == digest(self.right) and known != b""
 
     @property
     def shifts_others(self) -> bool:
@@ -372,20 +374,36 @@ class AllPairs:
         )
 
     def of_pairs(self, number: Callable[[Any, Any], float]) -> NDArray[np.float64]:
-        """Return a symmetric number for every pair, shape (k, k), with 1 on the diagonal."""
+        """Return a symmetric number for every pair, shape (k, k), with 1 on the diagonal.
+
+        Raises
+        ------
+        ArgumentError
+            If all numbers are infinite, so that nothing is claimed about any pair.
+        """
         found = np.ones((len(self.values),) * 2)
         for i, j in itertools.combinations(range(len(self.values)), 2):
             found[i, j] = found[j, i] = number(self.values[i], self.values[j])
+        if not np.isfinite(found[np.triu_indices(len(found), 1)]).any():
+            raise ArgumentError(
+                f"domain must hold two values about which something is claimed, got {self.name}"
+            )
         return found
 
     @staticmethod
-    def ranked(numbers: NDArray[np.float64]) -> list[tuple[int, int]]:
-        """Return the places (i, j), i < j, of a square array, those with the largest entry first.
+    def ranked(
+        numbers: NDArray[np.float64], allowed: NDArray[np.float64] | float = 1.0
+    ) -> list[tuple[int, int]]:
+        """Return the places (i, j), i < j, of a square array, those with the largest ratio first.
 
-        The larger of two opposite entries counts.
+        The larger of two opposite entries of `numbers` counts. Entries for which infinity is
+        `allowed` are left out.
         """
         rows, columns = np.triu_indices(len(numbers), 1)
-        order = np.argsort(-np.maximum(numbers, numbers.T)[rows, columns], kind="stable")
+        bound = np.broadcast_to(allowed, numbers.shape)[rows, columns]
+        ratios = np.maximum(numbers, numbers.T)[rows, columns] / np.where(bound < np.inf, bound, 1)
+        order = np.argsort(-ratios, kind="stable")
+        order = order[bound[order] < np.inf]
         return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
@@ -417,11 +435,11 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
     return PairFamily(f"{len(members)} pairs", members)
 
 
-def _check_window(users: tuple[Any, ...], relation: Relation) -> None:
+def _check_window(users: tuple[Any, ...], relation: Relation, form: Form) -> None:
     """Refuse differing rows that do not lie within a window."""
-    if not all(isinstance(user, int | np.integer) for user in users):
+    if not isinstance(form, ArrayForm | SequenceForm):
         raise PairError(
-            f"the data must have one row for each time under {relation}, as an array or a list, "
+            f"the data must be an array or a list with one row for each time under {relation}, "
             f"got users {users[:5]!r}"
         )
     if users and max(users) - min(users) >= relation.users:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import types
 from pathlib import Path
@@ -136,7 +137,7 @@ def _values(text: str) -> list[Any]:
 
 
 def _is_whole(word: str) -> bool:
-    return word.strip().lstrip("+-").isdecimal()
+    return re.fullmatch(r"[+-]?[0-9]+", word.strip()) is not None
 
 
 _MOST_VALUES = 10_000

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.data import ValueForm
+from dpaudit.errors import MechanismError
 from dpaudit.events import Goal, separations
 from dpaudit.mechanisms import Sampler, joined
 from dpaudit.neighbors import AllPairs, NeighborPair
-from dpaudit.search.candidates import Candidate, best_first
+from dpaudit.search.candidates import FATAL, Candidate, best_first
 from dpaudit.search.halving import FINALISTS, SearchResult, judged
 from dpaudit.search.record import FINAL, SearchRecord
 
@@ -34,7 +36,8 @@ _LAST_SHARE = 0.3  # Share of the budget for the last pairs.
 
 def least_budget(values: int) -> int:
     """Return the smallest number of draws per dataset that searches all pairs of some values."""
-    return math.ceil(FEWEST_DRAWS * values / (2 * (1 - _LAST_SHARE)))
+    rounds, last = FEWEST_DRAWS * values / 2, FEWEST_DRAWS * FINALISTS
+    return math.ceil(max(rounds / (1 - _LAST_SHARE), last / _LAST_SHARE))
 
 
 def search_values(
@@ -44,6 +47,7 @@ def search_values(
     goal_at: Callable[[NeighborPair], Goal],
     allowed: Callable[[Any, Any], float],
     *,
+    delta: float | None,
     rng: np.random.Generator,
 ) -> SearchResult:
     """Search for the pair of values on which a claim is exceeded most.
@@ -61,11 +65,13 @@ def search_values(
         ``goal_at(pair)`` returns the goal of an audit of a pair.
     allowed : callable
         ``allowed(x, y) > 0`` returns the number by which the expected epsilon at a pair of values
-        is divided, such as the claimed epsilon.
+        is divided, such as the claimed epsilon. It is ``inf`` if nothing is claimed.
+    delta : float or None
+        The claimed delta; None for a curve.
     rng : numpy.random.Generator
         Seed of the learner of events.
     """
-    return _Values(where, sampler, budget, goal_at, allowed, rng).run()
+    return _Values(where, sampler, budget, goal_at, allowed, delta, rng).run()
 
 
 class _Values:
@@ -78,10 +84,12 @@ class _Values:
         budget: int,
         goal_at: Callable[[NeighborPair], Goal],
         allowed: Callable[[Any, Any], float],
+        delta: float | None,
         rng: np.random.Generator,
     ) -> None:
         self.where, self.sampler, self.budget = where, sampler, budget
         self.goal_at, self.allowed, self.rng = goal_at, allowed, rng
+        self.delta = delta
         self.drawn: dict[int, list[NDArray[Any]]] = {at: [] for at in range(len(where.values))}
         self.spent = 0
 
@@ -89,23 +97,38 @@ class _Values:
         alive, draws = list(self.drawn), int(2 * self.budget * (1 - _LAST_SHARE))
         rounds = max(math.ceil(math.log(len(alive) / _FEW, _DROPPED)), 0) + 1
         rounds = min(rounds, max(draws // (FEWEST_DRAWS * len(alive)), 1))
-        delta = self.goal_at(self.where.pair(0, 1)).delta
         allowed = self.where.of_pairs(self.allowed)
         pairs: list[tuple[int, int]] = []
         for number in range(rounds):
             each = max((draws - self.spent) // ((rounds - number) * len(alive)), FEWEST_DRAWS)
             for at in alive:
                 self.drawn[at].append(self._draw(at, each, f"round {number}", "left"))
-            ratios = separations([joined(self.drawn[at]) for at in alive], delta)
-            ratios /= allowed[np.ix_(alive, alive)]
-            pairs = [(alive[i], alive[j]) for i, j in self.where.ranked(ratios)]
-            alive = [alive[at] for at in _kept(ratios)]
+            seen, claimed = self._separations(alive), allowed[np.ix_(alive, alive)]
+            pairs = [(alive[i], alive[j]) for i, j in self.where.ranked(seen, claimed)]
+            if number < rounds - 1:
+                kept = [alive[at] for at in _kept(seen, claimed)]
+                alive = kept if np.isfinite(_off_diagonal(allowed, kept)).any() else alive
         return self._final(pairs[:FINALISTS])
 
     def _draw(self, at: int, draws: int, role: str, side: str) -> NDArray[Any]:
         self.spent += draws
         self.sampler.turn()
-        return self.sampler.draw(self.where.values[at], draws, f"value {at} {role}", side)
+        value = self.where.values[at]
+        try:
+            return self.sampler.draw(value, draws, f"value {at} {role}", side)
+        except FATAL:
+            raise
+        except MechanismError as error:
+            raise MechanismError(f"{error}. The value is {ValueForm().words(value)}") from error
+
+    def _separations(self, alive: list[int]) -> Floats:
+        try:
+            return separations([joined(self.drawn[at]) for at in alive], self.delta)
+        except (ValueError, TypeError, IndexError) as error:
+            raise MechanismError(
+                f"{self.sampler.name} must return outputs of one kind for all values, or a pair "
+                f"must be named: the outputs of {self.where.name} cannot be compared ({error})"
+            ) from error
 
     def _final(self, pairs: list[tuple[int, int]]) -> SearchResult:
         """Judge the last pairs on fresh draws, and return the best pair."""
@@ -143,11 +166,17 @@ def _returning(pair: NeighborPair) -> Callable[[], NeighborPair]:
     return lambda: pair
 
 
-def _kept(ratios: Floats) -> list[int]:
+def _off_diagonal(numbers: Floats, places: list[int]) -> Floats:
+    some = numbers[np.ix_(places, places)]
+    return np.asarray(some[np.triu_indices(len(some), 1)])
+
+
+def _kept(seen: Floats, allowed: Floats) -> list[int]:
     """Return a part of the values: in turn, the best on the likelier and on the other side.
 
     A value may stand out on one side only. On the other side, many values may be equal.
     """
+    ratios = np.where(allowed < np.inf, seen / np.where(allowed < np.inf, allowed, 1), -np.inf)
     likelier, other = (np.argsort(-ratios.max(axis=axis), kind="stable") for axis in (1, 0))
     turns = itertools.chain.from_iterable(zip(likelier.tolist(), other.tolist(), strict=True))
     return list(itertools.islice(dict.fromkeys(turns), max(len(ratios) // _DROPPED, _FEW)))

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpaudit import LocalDP, LongitudinalDP, MetricDP, PureDP, Relation
-from dpaudit.errors import ArgumentError
+from dpaudit.errors import ArgumentError, NoClaim
 
 
 def distance(x: float, y: float) -> float:
@@ -40,17 +41,22 @@ def test_a_metric_claim_grows_with_the_distance() -> None:
 
 
 def test_an_infinite_distance_claims_nothing() -> None:
-    claim = MetricDP(1.0, lambda x, y: math.inf)
-    assert claim.between(0, 1).point == (1e100, 0.0)
+    for epsilon in (0.0, 1.0):
+        with pytest.raises(NoClaim, match="pairs must be at a finite distance"):
+            MetricDP(epsilon, lambda x, y: math.inf).between(0, 1)
 
 
 def test_a_longitudinal_claim_depends_on_what_is_visible() -> None:
     claim = LongitudinalDP(1.0, 2.0, reports=3, domain=["a", "b"])
     assert len(claim.domain) == 8
-    assert claim.between((1, "a"), (1, "b")).point == (1.0, 0.0)
-    assert claim.between(("all", "a"), ("all", "b")).point == (2.0, 0.0)
-    assert claim.between((0, "a"), (1, "a")).point == (1e100, 0.0)
-    assert str(claim.between(("all", "a"), ("all", "b"))) == "epsilon = 2 for all 3 reports"
+    assert claim.between((1, "a", 3), (1, "b", 3)).point == (1.0, 0.0)
+    assert claim.between(("all", "a", 3), ("all", "b", 3)).point == (2.0, 0.0)
+    with pytest.raises(NoClaim, match="pairs must show the same reports"):
+        claim.between((0, "a", 3), (1, "a", 3))
+    for strange in ("yes", (0, "a"), (3, "a", 3), (-1, "a", 3), (0, "a", 4)):
+        with pytest.raises(ArgumentError, match="pairs must consist of values of the claim's"):
+            claim.between(strange, strange)
+    assert str(claim.between(("all", "a", 3), ("all", "b", 3))) == "epsilon = 2 for all 3 reports"
 
 
 @pytest.mark.parametrize(
@@ -101,15 +107,23 @@ def test_numbers_of_numpy_become_plain_numbers() -> None:
     rows = LocalDP(1.0, domain=np.eye(2)).domain
     assert rows is not None
     assert rows[0].tolist() == [1.0, 0.0]
+    days = np.array(["2026-01-01", "2026-01-02"], "datetime64[ns]")
+    assert [type(v) for v in LocalDP(1.0, domain=days).domain or ()] == [np.datetime64] * 2
+
+
+def test_a_frame_is_no_domain() -> None:
+    with pytest.raises(TypeError, match="got a frame"):
+        LocalDP(1.0, domain=pd.DataFrame({"a": [1], "b": [2]}))
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, None])
 def test_a_window_has_at_least_one_row(rows: Any) -> None:
-    with pytest.raises((ArgumentError, TypeError), match="users must be"):
+    with pytest.raises((ArgumentError, TypeError), match="rows must be"):
         Relation.REPLACE_USER.of_window(rows)
 
 
 def test_only_replacement_has_windows() -> None:
+    assert Relation.REPLACE_USER.of_window(1) == Relation.REPLACE_USER
     with pytest.raises(ArgumentError, match="of_window needs the relation replace_user"):
         Relation.ADD_REMOVE_USER.of_window(2)
     assert Relation(**Relation.REPLACE_USER.of_window(3).to_json()) == (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ from dpaudit import (
     Settings,
     Shuffled,
     audit,
+    audit_one_run,
+    audit_outputs,
     neighbors,
 )
 from dpaudit.errors import ArgumentError, MechanismError, PairError
@@ -293,7 +297,128 @@ def test_a_stream_spends_its_budget_once_for_each_window() -> None:
     assert audited(noisy_rows, PureDP(3.0, relation), window).verdict is not Verdict.REFUTED
 
 
+# --- pairs about which nothing is claimed ---
+
+
+def far_apart(x: int, y: int) -> float:
+    return math.inf if {x, y} == {0, 2} else float(abs(x - y))
+
+
+def test_pairs_without_a_claim_are_never_chosen() -> None:
+    """Check that values at an infinite distance may differ in all outputs."""
+    rows = np.array([[1.0, 1.0, 0.0], [math.e, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    rows /= rows.sum(axis=1, keepdims=True)
+    apart = MetricDP(1.0, lambda x, y: math.inf if 2 in (x, y) else 1.0, domain=range(3))
+    for mechanism in (Table(rows), Table(rows).__call__):
+        result = audited(mechanism, apart)
+        assert result.verdict is not Verdict.REFUTED
+        assert "0 against 1" in result.pair_words
+        assert result.claimed_epsilon == 1.0
+    centres = AdditiveNoise(lambda value: [[0.0, 1.0, 99.0][value]], noise="gaussian", scale=1.0)
+    found = audited(centres, MetricDP(5.0, apart.metric, 1e-3, domain=range(3)))
+    assert "0 against 1" in found.pair_words
+
+
+@pytest.mark.parametrize("draws", [1000, 3000, 10_000])
+def test_reports_at_different_times_are_never_compared(draws: int) -> None:
+    """Check reports so close to uniform that no pair of equal times stands out."""
+
+    def faint(value: int, size: int, *, rng: Generator) -> Array:
+        return np.where(rng.random((size, 6)) < 0.51, value, 1 - value)
+
+    claim = LongitudinalDP(0.2, 0.5, reports=6, domain=[0, 1])
+    for seed in range(4):
+        result = audited(Longitudinal(faint), claim, draws=draws, seed=seed)
+        assert result.claimed_epsilon in (0.2, 0.5)
+
+
+@pytest.mark.parametrize("kind", ["pair", "list", "domain"])
+def test_audits_of_no_claim_are_refused(kind: str) -> None:
+    claim = MetricDP(1.0, lambda x, y: math.inf, domain=[0, 1] if kind == "domain" else None)
+    pair = NeighborPair(0, 1, relation=Relation.LOCAL)
+    pairs = {"pair": pair, "list": [pair, NeighborPair(0, 2, relation=Relation.LOCAL)]}.get(kind)
+    with pytest.raises(ArgumentError, match="finite distance|something is claimed"):
+        audited(numbers, claim, pairs)
+
+
+def test_claims_that_depend_on_the_pair_need_a_pair() -> None:
+    claim = MetricDP(1.0, lambda x, y: 1.0)
+    with pytest.raises(ArgumentError, match="claim must be the same at all pairs"):
+        audit_outputs(np.arange(100.0), np.arange(100.0), claim)
+    with pytest.raises(ArgumentError, match="claim must be the same at all pairs"):
+        audit_one_run(np.arange(100.0), np.arange(100) % 2 == 0, claim)
+
+
+def test_the_program_states_the_claim_of_its_own_pair() -> None:
+    """Check a metric on datasets: the pair is not reduced, so that its claim stays."""
+
+    def total(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + rng.laplace(scale=0.4, size=size)
+
+    def l1(x: Any, y: Any) -> float:
+        assert len(x) == 6
+        return float(np.abs(np.asarray(x) - np.asarray(y)).sum())
+
+    left, right = np.zeros(6), np.zeros(6)
+    right[2] = 2.0
+    claim = MetricDP(1.0, l1, relation=Relation.REPLACE_USER)
+    result = audit(total, claim, NeighborPair(left, right), draws=20_000, seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert result.claimed_epsilon == 2.0
+    assert result.smallest is None
+    assert not any("looks like" in note for note in result.notes)
+
+
+def test_values_without_a_digest_share_no_stored_call(tmp_path: Path) -> None:
+    values = [lambda: 0.0, lambda: 0.3, lambda: 6.0]
+
+    def mechanism(value: Any, size: int, *, rng: Generator) -> Array:
+        return value() + rng.laplace(scale=1.0, size=size)
+
+    stored = Settings(shrink=False, cache_dir=tmp_path)
+    for right, verdict in ((values[2], Verdict.REFUTED), (values[1], Verdict.NO_POWER)):
+        pair = NeighborPair(values[0], right, relation=Relation.LOCAL)
+        assert not pair.is_null
+        result = audited(mechanism, LocalDP(0.5), pair, settings=stored, id="same")
+        assert result.verdict is verdict
+
+
+def test_a_metric_may_be_an_object_without_a_hash() -> None:
+    @dataclass
+    class Scaled:
+        factor: float
+
+        def __call__(self, x: float, y: float) -> float:
+            return self.factor * abs(x - y)
+
+    result = audited(numbers, MetricDP(1.0, Scaled(2.0), domain=[0, 1, 3]), draws=2000)
+    assert result.verdict is not Verdict.REFUTED
+
+
 # --- refusals ---
+
+
+@pytest.mark.parametrize("values", [2, 3, 4, 7])
+def test_the_least_number_of_draws_is_enough(values: int) -> None:
+    claim = LocalDP(1.0, domain=range(values))
+    with pytest.raises(ArgumentError, match="draws must be an integer >= ") as caught:
+        audited(numbers, claim, draws=20)
+    least = int(str(caught.value).split(">= ")[1].split()[0])
+    assert audited(numbers, claim, draws=least).draws["certify"] > 0
+
+
+def test_outputs_of_several_kinds_are_refused_with_advice() -> None:
+    def mixed(value: int, size: int, *, rng: Generator) -> Array:
+        return rng.normal(size=size) if value < 5 else np.array(["a"] * size)
+
+    with pytest.raises(MechanismError, match="must return outputs of one kind for all values"):
+        audited(mixed, LocalDP(1.0, domain=[0, 1, 5, 7]))
+
+
+def test_reports_must_be_shown_by_longitudinal() -> None:
+    claim = LongitudinalDP(1.0, 2.0, reports=5, domain=[0, 1])
+    with pytest.raises(TypeError, match="mechanism must be Longitudinal"):
+        audited(permanent, claim)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +449,7 @@ def test_a_value_on_which_the_mechanism_fails_is_named() -> None:
             raise ValueError("no such value")
         return numbers(value, size, rng=rng)
 
-    with pytest.raises(MechanismError, match="no such value"):
+    with pytest.raises(MechanismError, match="no such value.*The value is 2"):
         audited(fails, LocalDP(1.0, domain=range(3)))
 
 

@@ -6,12 +6,13 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dpaudit import Longitudinal, Shuffled, Summed
-from dpaudit.errors import MechanismError
+from dpaudit.errors import ArgumentError, MechanismError
 
 Array = NDArray[Any]
 TRUTH = 0.75
@@ -103,8 +104,8 @@ def test_only_the_visible_report_is_shown(kind: str) -> None:
         return reports
 
     rng = np.random.default_rng(0)
-    assert Longitudinal(fixed)(("all", 0), 2, rng=rng).tolist() == reports.tolist()
-    shown = Longitudinal(fixed)((1, 0), 2, rng=rng)
+    assert Longitudinal(fixed)(("all", 0, 3), 2, rng=rng).tolist() == reports.tolist()
+    shown = Longitudinal(fixed)((1, 0, 3), 2, rng=rng)
     assert shown[:, 1].tolist() == reports[:, 1].tolist()
     assert not np.any(shown[:, [0, 2]].astype(bool))
 
@@ -116,10 +117,23 @@ def test_only_the_visible_report_is_shown(kind: str) -> None:
         (lambda rng: Shuffled(bit, outcomes=[0])([0, 1], 9, rng=rng), "outcomes must hold all"),
         (lambda rng: Shuffled(points, outcomes=[0])([0.0], 2, rng=rng), "outcomes must be None"),
         (lambda rng: Summed(lambda v, size, rng: np.zeros(1))([0], 2, rng=rng), "one report for"),
-        (lambda rng: Longitudinal(bit)((0, 1), 2, rng=rng), "must return an array"),
-        (lambda rng: Longitudinal(points)((5, 1.0), 2, rng=rng), "must return all claimed"),
+        (lambda rng: Longitudinal(bit)((0, 1, 2), 2, rng=rng), "must return an array"),
+        (lambda rng: Longitudinal(points)((0, 1.0, 3), 2, rng=rng), "the 3 claimed reports, got 2"),
+        (lambda rng: Longitudinal(points)((0, 1.0, 1), 2, rng=rng), "the 1 claimed reports, got 2"),
+        (lambda rng: Shuffled(lambda v, size, rng: {"a": v})([1], 1, rng=rng), "got a dict"),
+        (
+            lambda rng: Summed(lambda v, size, rng: [[1] * v] * size)([1, 2], 2, rng=rng),
+            "one shape",
+        ),
+        (lambda rng: Shuffled(bit)({"a": 1}, 1, rng=rng), "one value for each client"),
+        (lambda rng: Shuffled(bit)(pd.DataFrame({"a": [1]}), 1, rng=rng), "one value for each"),
     ],
 )
 def test_wrong_reports_are_refused(call: Any, words: str) -> None:
     with pytest.raises(MechanismError, match=words):
         call(np.random.default_rng(0))
+
+
+def test_outcomes_must_differ() -> None:
+    with pytest.raises(ArgumentError, match="outcomes must be different"):
+        Shuffled(bit, outcomes=[0, 1, 1])

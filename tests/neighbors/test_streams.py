@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpaudit import NeighborPair, Relation, neighbors
@@ -65,3 +66,10 @@ def test_more_rows_than_the_window_are_refused() -> None:
     left, right = np.zeros(6), np.ones(6)
     with pytest.raises(PairError, match="differ in up to 3 users only"):
         NeighborPair(left, right, relation=Relation.REPLACE_USER.of_window(3))
+
+
+def test_names_of_users_are_no_rows() -> None:
+    left = pd.DataFrame({"id": [5, 9, 1, 6], "x": [0.0, 0.0, 0.0, 0.0]})
+    right = left.assign(x=[1.0, 0.0, 0.0, 1.0])
+    with pytest.raises(PairError, match="must be an array or a list with one row for each time"):
+        NeighborPair(left, right, by="id", relation=Relation.REPLACE_USER.of_window(2))

@@ -79,7 +79,7 @@ def _farthest(run: Run, space: AllPairs) -> PairFamily:
         )
     stacked, order = np.stack(centers), 2 if mechanism.noise.kind == "gaussian" else 1
     gaps = [np.linalg.norm(stacked - one, ord=order, axis=1) for one in stacked]
-    best = space.ranked(np.stack(gaps) / space.of_pairs(run.task.allowed))[:_FARTHEST]
+    best = space.ranked(np.stack(gaps), space.of_pairs(run.task.allowed))[:_FARTHEST]
     return family([space.pair(*at) for at in best])
 
 
