@@ -40,8 +40,8 @@ MUTANTS = (
     Mutant(
         "search/values.py",
         "pairs of values are not compared by their claims",
-        "ratios /= allowed[np.ix_(alive, alive)]",
-        "ratios /= 1.0",
+        "seen, claimed = self._separations(alive), allowed[np.ix_(alive, alive)]",
+        "seen = self._separations(alive)\n            claimed = np.ones_like(seen)",
         ("tests/search/test_values.py", "tests/engine/test_local.py"),
     ),
     Mutant(

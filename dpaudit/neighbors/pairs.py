@@ -366,6 +366,10 @@ class AllPairs:
         n = len(self.values)
         return f"{n * (n - 1) // 2:,} pairs of {n:,} values"
 
+    def words(self, at: int) -> str:
+        """Return a short description of the value at a place."""
+        return ValueForm().words(self.values[at])
+
     def pair(self, left: int, right: int) -> NeighborPair:
         """Return the pair of two values, by their positions."""
         recipe = self.name if len(self.values) > 2 else "values"

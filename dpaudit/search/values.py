@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.data import ValueForm
 from dpaudit.errors import MechanismError
 from dpaudit.events import Goal, separations
 from dpaudit.mechanisms import Sampler, joined
@@ -119,7 +118,7 @@ class _Values:
         except FATAL:
             raise
         except MechanismError as error:
-            raise MechanismError(f"{error}. The value is {ValueForm().words(value)}") from error
+            raise MechanismError(f"{error}. The value is {self.where.words(at)}") from error
 
     def _separations(self, alive: list[int]) -> Floats:
         try:
