@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,24 +74,22 @@ def search_values(
     return _Values(where, sampler, budget, goal_at, allowed, delta, rng).run()
 
 
+@dataclass(eq=False)
 class _Values:
     """State of one search."""
 
-    def __init__(
-        self,
-        where: AllPairs,
-        sampler: Sampler,
-        budget: int,
-        goal_at: Callable[[NeighborPair], Goal],
-        allowed: Callable[[Any, Any], float],
-        delta: float | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.where, self.sampler, self.budget = where, sampler, budget
-        self.goal_at, self.allowed, self.rng = goal_at, allowed, rng
-        self.delta = delta
-        self.drawn: dict[int, list[NDArray[Any]]] = {at: [] for at in range(len(where.values))}
-        self.spent = 0
+    where: AllPairs
+    sampler: Sampler
+    budget: int
+    goal_at: Callable[[NeighborPair], Goal]
+    allowed: Callable[[Any, Any], float]
+    delta: float | None
+    rng: np.random.Generator
+    spent: int = 0
+    drawn: dict[int, list[NDArray[Any]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.drawn = {at: [] for at in range(len(self.where.values))}
 
     def run(self) -> SearchResult:
         alive, draws = list(self.drawn), int(2 * self.budget * (1 - _LAST_SHARE))

@@ -193,7 +193,22 @@ def ragged(value: int, size: int, *, rng: Generator) -> list[list[int]]:
     return [[1] * v for v in Table(response(2.0, 3))(value, size, rng=rng).tolist()]
 
 
-@pytest.mark.parametrize("mechanism", [numbers, vectors, texts, ragged])
+def dicts(value: int, size: int, *, rng: Generator) -> list[dict[str, int]]:
+    return [{"a": v} for v in Table(response(2.0, 3))(value, size, rng=rng).tolist()]
+
+
+def missing(value: int, size: int, *, rng: Generator) -> list[float | None]:
+    return [v or None for v in Table(response(2.0, 3))(value, size, rng=rng).tolist()]
+
+
+def records(value: int, size: int, *, rng: Generator) -> list[tuple[int, str]]:
+    return [(v, "abc"[v]) for v in Table(response(2.0, 3))(value, size, rng=rng).tolist()]
+
+
+KINDS = [numbers, vectors, texts, ragged, dicts, missing, records]
+
+
+@pytest.mark.parametrize("mechanism", KINDS)
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
 def test_workers_change_no_result(mechanism: Any, method: str) -> None:
     given = {"draws": 4000, "method": method, "failure_prob": 1e-3}

@@ -199,3 +199,62 @@ def test_what_was_refuted_becomes_a_test_with_its_claim(home, claim):
     found = home.pytest("test_gauss.py", "-q")
     assert found.code == 1
     assert "AssertionError" in found.out
+
+
+# --- values of one client ---
+
+LOCAL = """
+import numpy as np
+
+def response(value, size, *, rng):
+    lies = np.array(["yes", "no", "unsure"])[rng.integers(3, size=size)]
+    return np.where(rng.random(size) < 0.7, value, lies)
+
+def number(value, size, *, rng):
+    return np.sum(value) + rng.laplace(scale=1.0, size=size)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "values", "pairs"),
+    [
+        ("response", "yes,no,unsure", "3 pairs of 3 values"),
+        ("response", '["yes", "no"]', "'yes' against 'no'"),
+        ("number", "0..3", "6 pairs of 4 values"),
+        ("number", "-1, 2", "-1 against 2"),
+        ("number", "0.5,2.5", "0.5 against 2.5"),
+        ("number", "[[0, 1], [3, 3]]", "(0, 1) against (3, 3)"),
+    ],
+)
+def test_local_values_are_audited_stored_and_replayed(home, target, values, pairs):
+    home.write(local=LOCAL)
+    given = ("--epsilon", "1", "--local", values, *DRAWS, "--out", "found")
+    caught = home.dpaudit("audit", f"local:{target}", *given)
+    assert caught.code == 1
+    assert pairs in caught.out
+    assert "(local DP)" in caught.out
+    assert "the same" in home.dpaudit("replay", stored_in(home)).out
+    assert home.dpaudit("replay", stored_in(home), "--export-test", "test_it.py").code == 0
+    assert "relation=Relation.LOCAL" in (home.path / "test_it.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--local", "0..3", *HERE), "--pair must not be given with --local"),
+        (("--local", "0..3", "--users", "3"), "--users must not be given with --local"),
+        (("--local", "0..3", "--relation", "replace_user"), "--relation must not be given"),
+        (("--local", "3"), "domain must be a list of at least two values"),
+        (("--local", ""), "domain must be a list of at least two values"),
+        (("--local", "a,a"), "values must be different from each other"),
+        (("--local", "[1,"), "--local must be a list in JSON"),
+        (("--local", "0..99999999999"), "--local must list at most 10,000 values"),
+        (("--local", "+-3,4"), "REFUTED"),
+    ],
+)
+def test_wrong_local_values_are_refused(home, given, words):
+    home.write(local=LOCAL.replace("np.sum(value)", "3.0 * (value == '4')"))
+    caught = home.dpaudit("audit", "local:number", "--epsilon", "1", *given, *DRAWS)
+    assert caught.code
+    assert words in caught.out + caught.err
+    assert "Traceback" not in caught.err
