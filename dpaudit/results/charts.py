@@ -774,7 +774,11 @@ def _parameter_axis(name: str, values: Sequence[Any]) -> tuple[Axis, list[float]
             return Axis(low / 1.3, high * 1.3, name, log=True), places
         margin = 0.05 * (high - low) or 0.5
         return Axis(low - margin, high + margin, name), places
-    choices = sorted(set(values), key=None if kinds == {int} else plain_value)
-    words = [(float(at), short(plain_value(value), 12)) for at, value in enumerate(choices)]
+    ordered = sorted(values) if kinds == {int} else values
+    choices = list(dict.fromkeys(map(plain_value, ordered)))
+    if kinds != {int}:
+        choices.sort()
+    words = [(float(at), short(choice, 12)) for at, choice in enumerate(choices)]
     ticks = words[:: math.ceil(len(words) / 4) or 1]
-    return Axis(-0.5, len(words) - 0.5, name, ticks), [float(choices.index(v)) for v in values]
+    places = [float(choices.index(plain_value(value))) for value in values]
+    return Axis(-0.5, len(words) - 0.5, name, ticks), places

@@ -89,6 +89,7 @@ def test_landscape_of_a_curve_is_in_parts_of_the_claim(plain):
         ((0.0, 2.0, 100.0), (0.0, 2.0, 100.0), None, False),
         ((True, False), (1.0, 0.0), ["False", "True"], False),
         (("b", "a", "b"), (1.0, 0.0, 1.0), ["a", "b"], False),
+        (([2], None, [1, 2]), (2.0, 0.0, 1.0), ["None", "[1, 2]", "[2]"], False),
     ],
 )
 def test_panels_tell_numbers_from_choices(plain, values, x, words, log):
