@@ -29,6 +29,7 @@ from dpaudit.data.forms import (
 )
 from dpaudit.data.frames import FrameForm
 from dpaudit.data.frames import unpacked as _frame
+from dpaudit.data.interaction import Interaction, InteractionForm
 from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence
 from dpaudit.data.sides import added, check_count, frame_sides, replaced
@@ -41,6 +42,8 @@ __all__ = [
     "Census",
     "Failure",
     "Form",
+    "Interaction",
+    "InteractionForm",
     "Label",
     "Packed",
     "SequenceForm",
@@ -61,6 +64,7 @@ __all__ = [
     "object_array",
     "replaced",
     "unpacked",
+    "without_strategy",
     "words_of_data",
     "words_of_shape",
 ]
@@ -159,12 +163,19 @@ def _form_of_kept(value: Any) -> Form:
     """Return the form of a dataset of an existing pair, which needs no declarations."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return ArrayForm()
+    if isinstance(value, Interaction):
+        return InteractionForm(_form_of_kept(value.data))
     if is_frame(value):
         return FrameForm("")
     if isinstance(value, dict):
         parts = {k: None if is_constant(v) else _form_of_kept(v) for k, v in value.items()}
         return TablesForm(parts)
     return SequenceForm() if isinstance(value, list | tuple | np.ndarray) else Form()
+
+
+def without_strategy(value: Any) -> Any:
+    """Return the dataset of an interaction; any other value is returned unchanged."""
+    return value.data if isinstance(value, Interaction) else value
 
 
 def words_of_data(value: Any) -> str:
@@ -175,6 +186,8 @@ def words_of_data(value: Any) -> str:
     >>> words_of_data(np.zeros((20, 8))), words_of_data([[1, 2], [3]])
     ('data of shape (20, 8)', 'a list of 2 users')
     """
+    if isinstance(value, Interaction):
+        return words_of_data(value.data)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return f"data of shape {value.shape}"
     kind = {"ndarray": "array", "dict": "dict"}.get(type(value).__name__, type(value).__name__)

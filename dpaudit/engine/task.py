@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
-from dpaudit.data import digest
+from dpaudit.data import digest, without_strategy
 from dpaudit.errors import ArgumentError, MechanismError, NoClaim, PairError
 from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
 from dpaudit.mechanisms import CALLS, Kept, Sampler, Watch, Workers, generator
@@ -175,7 +175,7 @@ class Task:
 
     def at(self, pair: NeighborPair) -> Task:
         """Return this task with the claim at a pair; most claims are the same at all pairs."""
-        claim = self.claim.between(pair.left, pair.right)
+        claim = self.claim.between(*map(without_strategy, (pair.left, pair.right)))
         return self if claim is self.claim else replace(self, claim=claim)
 
     def allowed(self, left: Any, right: Any) -> float:
@@ -184,7 +184,7 @@ class Task:
         The result is 1 if the claim is the same at all pairs, and ``inf`` if nothing is claimed.
         """
         try:
-            claim = self.claim.between(left, right)
+            claim = self.claim.between(*map(without_strategy, (left, right)))
         except NoClaim:
             return math.inf
         if claim is self.claim or claim.point is None:

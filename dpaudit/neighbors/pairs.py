@@ -16,6 +16,8 @@ from dpaudit.data import (
     ArrayForm,
     Census,
     Form,
+    Interaction,
+    InteractionForm,
     SequenceForm,
     ValueForm,
     added,
@@ -35,6 +37,7 @@ Array = NDArray[Any]
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 """Orders of the norms of :func:`~dpaudit.within_sensitivity` in numpy."""
 
+_SIDES = "left", "right"
 _PAIRS = "a list of NeighborPair objects, such as NeighborPair(left, right)"
 
 
@@ -96,6 +99,9 @@ class NeighborPair:
     form: Form = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.left, Interaction):
+            self._take(self.left, self.right)
+            return
         checked_relation(self.relation)
         _validate.text(recipe=self.recipe)
         if self.by is not None:
@@ -117,6 +123,21 @@ class NeighborPair:
         for name, value in (("left", left), ("right", right), ("form", form)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "users", self._differing())
+
+    def _take(self, left: Interaction, right: Any) -> None:
+        """Check the datasets of two interactions, and keep the strategy on both sides."""
+        if not isinstance(right, Interaction) or left.strategy is not right.strategy:
+            raise PairError("left and right must be interactions with the same strategy")
+        plain = replace(self, left=left.data, right=right.data)
+        kept = {side: Interaction(getattr(plain, side), left.strategy) for side in _SIDES}
+        facts = kept | {"form": InteractionForm(plain.form), "users": plain.users}
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def facing(self, strategy: Any) -> NeighborPair:
+        """Return this pair, on which an adversary with a strategy interacts with a session."""
+        left, right = (Interaction(side, strategy) for side in (self.left, self.right))
+        return replace(self, left=left, right=right, recipe=f"{strategy} ({self.recipe})")
 
     def _differing(self) -> tuple[Any, ...]:
         """Return the users that differ; refuse differences that the relation does not allow."""
@@ -277,7 +298,8 @@ class NeighborPair:
         if self.relation == Relation.LOCAL:
             return f"{self.recipe}: {words} against {other}"
         both = words if words == other else f"{words} against {other}"
-        shapes = f"shape {both}" if isinstance(self.form, ArrayForm) else both
+        form = self.form.inner if isinstance(self.form, InteractionForm) else self.form
+        shapes = f"shape {both}" if isinstance(form, ArrayForm) else both
         who = f", user {self.user} differs" if self.users else ""
         if len(self.users) > 1:
             who = f", users {', '.join(map(str, self.users[:5]))} differ"
