@@ -50,9 +50,11 @@ from .events import FloatAttack as FloatAttack
 from .ledger import statement as statement
 from .mechanisms import DPSGD as DPSGD
 from .mechanisms import AdditiveNoise as AdditiveNoise
+from .mechanisms import Interactive as Interactive
 from .mechanisms import Longitudinal as Longitudinal
 from .mechanisms import Outcomes as Outcomes
 from .mechanisms import Shuffled as Shuffled
+from .mechanisms import Strategy as Strategy
 from .mechanisms import Subprocess as Subprocess
 from .mechanisms import Summed as Summed
 from .mechanisms import one_draw as one_draw

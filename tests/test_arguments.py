@@ -249,6 +249,25 @@ def table() -> dict[str, Call]:
         ),
         "Summed": Call(lambda: {"randomizer": mechanism}, {"randomizer": FUNCTION}),
         "Longitudinal": Call(lambda: {"mechanism": mechanism}, {"mechanism": FUNCTION}),
+        "Interactive": Call(
+            lambda: {"start": _start, "queries": ["sum"], "spent": len},
+            {
+                "start": FUNCTION,
+                "queries": {"generator"},
+                "ask": FUNCTION | OPTIONAL,
+                "spent": FUNCTION | OPTIONAL,
+                "strategies": {"[]"},
+                "limit": COUNT | OPTIONAL,
+                "rounds": {"5"},
+                "width": {"5"},
+                "other": ANY,
+                "randomness": OPTIONAL,
+            },
+        ),
+        "Strategy": Call(
+            lambda: {"name": "mine", "choose": len},
+            {"choose": FUNCTION, "name": {"'x'"}, "interleaves": FLAG},
+        ),
         # --- search ---
         "neighbors.shrink": Call(
             lambda: {"pair": PAIR, "holds": lambda pair: True},
@@ -674,6 +693,10 @@ def table() -> dict[str, Call]:
 @functools.cache
 def _audited() -> dpaudit.AuditResult:
     return dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=200, mutants=None)
+
+
+def _start(data: Any, *, rng: Any) -> Any:
+    return len
 
 
 def _build(distance: float) -> dpaudit.NeighborPair:

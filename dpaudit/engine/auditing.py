@@ -17,9 +17,11 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 from dpaudit.claims import Claim, LongitudinalDP, MetricDP, Relation
+from dpaudit.data import without_strategy
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.driver import Instrument, run_audit
 from dpaudit.engine.explore import least_draws
+from dpaudit.engine.sessions import facing_strategies, interactive
 from dpaudit.engine.task import Task, check_relation, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
@@ -267,6 +269,9 @@ def checked_task(
         )
     if isinstance(pairs, Portfolio) and claim.relation is not None:
         pairs = pairs.under(claim.relation)
+    session = interactive(mechanism)
+    if session is not None:
+        pairs = facing_strategies(session, pairs, rng=generator(seed, name, "strategies"))
     space = pairs if isinstance(pairs, SearchSpace | Portfolio | AllPairs) else None
     if space is not None and instrument is not None:
         raise ArgumentError(
@@ -285,7 +290,9 @@ def checked_task(
     for pair in candidates:
         check_relation(claim, pair)
         if not isinstance(space, AllPairs):
-            claim.between(pair.left, pair.right)  # refuses a pair about which nothing is claimed
+            claim.between(
+                *map(without_strategy, (pair.left, pair.right))
+            )  # refuses a pair about which nothing is claimed
     if isinstance(claim, LongitudinalDP) and not _shows_reports(mechanism):
         raise TypeError(
             "mechanism must be Longitudinal(f) for a claim of LongitudinalDP, got "

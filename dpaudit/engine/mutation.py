@@ -21,6 +21,7 @@ from typing import Any
 from dpaudit.engine.bets import LEAST_DRAWS as LEAST_BET
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import least_draws
+from dpaudit.engine.sessions import budget_mutants
 from dpaudit.engine.task import Task, divide
 from dpaudit.errors import MechanismError, MechanismTimeout
 from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ExactMechanism, mechanism_name
@@ -140,7 +141,8 @@ def mutants_of(
         if task.watch.is_over:
             raise
         made = NoiseMutants((), (), f"its noise could not be recorded: {short(str(error), _NOTE)}")
-    return replace(made, mutants=(*named(given, mechanism), *made.mutants))
+    states = budget_mutants(mechanism, datasets, rng=task.rng("states"))
+    return replace(made, mutants=(*named(given, mechanism), *made.mutants, *states))
 
 
 def patience(found: Certificate) -> float:

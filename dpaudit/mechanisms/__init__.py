@@ -9,6 +9,13 @@ from dpaudit.mechanisms.independence import (
     is_constant,
     same_draws,
 )
+from dpaudit.mechanisms.interactive import (
+    LEVELS,
+    NOT_UPDATED,
+    Fault,
+    Interactive,
+    Strategy,
+)
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.local import Longitudinal, Shuffled, Summed
 from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
@@ -50,6 +57,8 @@ from dpaudit.mechanisms.workers import (
 __all__ = [
     "CALLS",
     "DPSGD",
+    "LEVELS",
+    "NOT_UPDATED",
     "SUSPICION",
     "TIME_IS_OVER",
     "AdditiveNoise",
@@ -57,7 +66,9 @@ __all__ = [
     "ChildError",
     "Cluster",
     "ExactMechanism",
+    "Fault",
     "IndependenceCheck",
+    "Interactive",
     "Kept",
     "LateFailure",
     "Longitudinal",
@@ -69,6 +80,7 @@ __all__ = [
     "Sampling",
     "Scored",
     "Shuffled",
+    "Strategy",
     "Subprocess",
     "Summed",
     "Unbound",

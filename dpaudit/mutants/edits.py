@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.data import form_of, handed
+from dpaudit.data import handed
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import (
     AdditiveNoise,
@@ -194,10 +194,7 @@ def _items(pair: NeighborPair) -> int:
     """Return the largest number of items of the differing user; 1 if that is unknown."""
     if not pair.relation.is_of_users or pair.user is None:
         return 1
-    found = [
-        form_of(side, by=pair.by, differ=pair.differ).items(side, pair.user)
-        for side in (pair.left, pair.right)
-    ]
+    found = [pair.form.items(side, pair.user) for side in (pair.left, pair.right)]
     return max([1, *(len(items) for items in found if items)])
 
 

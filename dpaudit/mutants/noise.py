@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.mechanisms import (
+    NOT_UPDATED,
     AdditiveNoise,
     ExactMechanism,
     Unbound,
@@ -91,7 +92,9 @@ class Mutant:
     def rank(self) -> int:
         """Sort key of mutants; an audit runs the largest mistakes first."""
         alone = 0 if self.calls == ALL else 3
-        return alone + (0 if self.change in CERTAIN else 2 if self.change == STALE else 1)
+        if self.change in (*CERTAIN, NOT_UPDATED):
+            return alone
+        return alone + (2 if self.change == STALE else 1)
 
 
 @dataclass(frozen=True, eq=False)
