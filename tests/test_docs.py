@@ -47,6 +47,7 @@ WITH_CODE = [
 SLOW = {
     "guides/causes.md",
     "guides/frames.md",
+    "guides/interactive.md",
     "guides/one-run.md",
     "guides/refuted.md",
     "guides/sparse-vector.md",
