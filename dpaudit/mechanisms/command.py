@@ -172,8 +172,24 @@ class Command:
                 draws += draw(content, path, count, seed_of(rng, SEEDS), catches)
         return applied(then, draws, catches=catches)
 
+    def finish(self) -> str:
+        """Close the input of the server, and return its exit status in words; "" for success.
+
+        Raises
+        ------
+        MechanismTimeout
+            If the server does not end in time.
+        """
+        try:
+            if self._server is None:
+                return ""
+            self._server.stdin.close()
+            return self._status(self._server)
+        finally:
+            self.close()
+
     def close(self) -> None:
-        """End the server, if one runs."""
+        """Kill the server, if one runs."""
         if self._server is not None:
             self._server.end()
             self._server = None
