@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import weakref
 from typing import IO, Any
@@ -51,6 +52,24 @@ class Program:
 
     def __init__(self, command: list[str], *, advice: str) -> None:
         self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by `end`
+        self._owner = os.getpid()
+        self._fault: Exception | None = None
+        # A signal handler cannot interrupt another thread, so no process is started and forgotten.
+        starter = threading.Thread(target=self._start, args=[command])
+        try:
+            starter.start()
+            starter.join()
+        except BaseException:
+            starter.join()
+            self.end()
+            raise
+        if self._fault is not None:
+            self._errors.close()
+            words = getattr(self._fault, "strerror", None) or self._fault
+            message = f"{command[0]} cannot be started: {words}. {advice}"
+            raise MechanismError(message) from self._fault
+
+    def _start(self, command: list[str]) -> None:
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 command,
@@ -59,13 +78,16 @@ class Program:
                 stderr=self._errors,
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:
-            self._errors.close()
-            words = getattr(error, "strerror", None) or error
-            raise MechanismError(f"{command[0]} cannot be started: {words}. {advice}") from error
+        except Exception as error:
+            self._fault = error
+            return
+        self._finalizer = weakref.finalize(self, _end, self._process, self._errors, self._owner)
         _watch(self._process.pid)
-        self._owner = os.getpid()
-        self.end = weakref.finalize(self, _end, self._process, self._errors, self._owner)
+
+    def end(self) -> None:
+        """Kill the program and all processes of its group."""
+        if self._fault is None:
+            self._finalizer()
 
     @property
     def stdin(self) -> IO[bytes]:
@@ -87,7 +109,7 @@ class Program:
     @property
     def is_running(self) -> bool:
         """Whether the program runs, and this process started it."""
-        return self.end.alive and self.is_ours and self._process.poll() is None
+        return self._finalizer.alive and self.is_ours and self._process.poll() is None
 
     def status(self, seconds: float | None = None) -> str:
         """Wait until the program ends, and return its exit status in words; "" for success.
