@@ -237,8 +237,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/command.py",
         "output that no request asked for is read as an answer",
-        "if program.has_output():",
-        "if False:",
+        "if (unread := program.unread()) is not None:",
+        "if unread := b'':",
         COMMAND,
     ),
     Mutant(

@@ -292,10 +292,12 @@ class Command:
         if program is None or not program.is_ours:
             program = self._server = self._start(list(self.arguments))
         try:
-            if program.has_output():
+            if (unread := program.unread()) is not None:
+                words = _validate.describe(unread.decode(errors="replace"))
+                got = f"got {words}" if unread else f"but ended with {self._end_of(program)}"
                 raise MechanismError(
-                    f"{self.__name__} must write nothing and keep running between two requests, "
-                    f"got output or its end{program.error_words()}"
+                    f"{self.__name__} must keep running and write nothing before a request, "
+                    f"{got}{program.error_words()}"
                 )
             answer = self._ask(program, line, lines=True)
             self._warn_of(program)
@@ -338,7 +340,7 @@ class Command:
                 f"{self.__name__} must write at most {_MOST:,} bytes for a call, got more"
             ) from None
         except EOFError:
-            status = self._status(program) or "exit status 0"
+            status = self._end_of(program)
             words = f"{self.__name__} ended with {status} before it answered"
             raise _Ended(f"{words}{program.error_words()}", status) from None
 
@@ -347,6 +349,9 @@ class Command:
             return program.status(self.timeout)
         except TimeoutError:
             raise self._late(program) from None
+
+    def _end_of(self, program: Program) -> str:
+        return self._status(program) or "exit status 0"
 
     def _late(self, program: Program) -> MechanismTimeout:
         return MechanismTimeout(

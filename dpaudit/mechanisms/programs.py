@@ -127,11 +127,11 @@ class Program:
             return f"signal {signal.Signals(-code).name}"
         return f"exit status {code}" if code else ""
 
-    def has_output(self) -> bool:
-        """Return whether the program wrote output that was not read, or closed its output."""
+    def unread(self) -> bytes | None:
+        """Return output that nobody asked for; b"" for a closed output, and None for no output."""
         poll = select.poll()
         poll.register(self.stdout, select.POLLIN)
-        return bool(poll.poll(0))
+        return os.read(self.stdout.fileno(), _PART) if poll.poll(0) else None
 
     def ask(self, request: bytes, *, lines: bool, seconds: float, most: int) -> bytes:
         """Write to the standard input of a program, and return what the program then writes.
