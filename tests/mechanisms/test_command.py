@@ -385,7 +385,9 @@ def test_a_server_that_ends_is_noticed() -> None:
         draws_of(sh("read line; echo bye >&2; exit 4", mode="server"))
     one_answer = sh("""read line; echo '{"draws": [1]}'""", mode="server")
     assert draws_of(one_answer) == [1]
-    time.sleep(0.05)
+    end = time.monotonic() + 10
+    while one_answer._server is not None and one_answer._server.is_running:
+        assert time.monotonic() < end
     with pytest.raises(
         MechanismError, match="keep running .* before a request, but ended with exit"
     ):
@@ -418,7 +420,7 @@ def test_too_much_data_or_output_is_refused(
     with pytest.raises(MechanismError, match="must write at most 1,000 bytes for a call"):
         draws_of(sh("yes 1"))
     with pytest.raises(MechanismError, match="must write at most 1,000 bytes for a call"):
-        draws_of(sh("yes 1 | tr -d '\\n'", mode="server"))
+        draws_of(sh("read -r line; yes 1 | tr -d '\\n'", mode="server"))
     assert draws_of(sh('wc -l < "$1"', more=["{data}"]), np.zeros(1500)) == [1500]
 
 
@@ -523,6 +525,7 @@ made = Command([sys.executable, sys.argv[1], "pid"], mode="server")
 print(made.draws_one_by_one([], 1, rng=np.random.default_rng(1))[0], flush=True)
 once = Command(["sh", "-c", "sleep 321 & echo $!; kill -STOP $$"], timeout=300)
 if sys.argv[2] == "ends":
+    sys.stdin.read()
     raise SystemExit
 once.draws_one_by_one([], 1, rng=np.random.default_rng(1))
 """
@@ -535,6 +538,7 @@ def test_no_process_outlives_the_process_that_started_it(
     file = server("pid").arguments[1]
     run = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, file, how],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
