@@ -50,6 +50,7 @@ from .events import FloatAttack as FloatAttack
 from .ledger import statement as statement
 from .mechanisms import DPSGD as DPSGD
 from .mechanisms import AdditiveNoise as AdditiveNoise
+from .mechanisms import Command as Command
 from .mechanisms import Interactive as Interactive
 from .mechanisms import Longitudinal as Longitudinal
 from .mechanisms import Outcomes as Outcomes

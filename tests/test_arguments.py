@@ -320,6 +320,9 @@ def table() -> dict[str, Call]:
             lambda: {"mechanism": mechanism},
             {"mechanism": FUNCTION, "keys": keys, "then": OPTIONAL | FUNCTION, "apart": FLAG},
         ),
+        "Command": Call(
+            lambda: {"arguments": ["./release"]}, {"timeout": NUMBERS, "seeded": OPTIONAL}
+        ),
         "Subprocess": Call(
             lambda: {"python": "python3", "target": "m.py:f"},
             {"python": {"'x'"}, "by": OPTIONAL | {"'x'"}},

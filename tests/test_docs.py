@@ -166,7 +166,7 @@ def test_documented_names_exist():
 def sections():
     """Return the options that the page of commands lists, by command."""
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
-    parts = re.split(r"^## dpaudit (\w+)$", page, flags=re.MULTILINE)
+    parts = re.split(r"^## dpaudit ([\w-]+)$", page, flags=re.MULTILINE)
     return {
         name: {
             flag

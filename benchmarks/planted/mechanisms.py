@@ -14,6 +14,7 @@ INDEPENDENCE = (MECHANISMS, "tests/mechanisms/test_independence.py")
 
 OUTCOMES = ("tests/mechanisms/test_outcomes.py",)
 WORKERS = ("tests/mechanisms/test_workers.py",)
+COMMAND = ("tests/mechanisms/test_command.py",)
 
 MUTANTS = (
     Mutant(
@@ -218,5 +219,82 @@ MUTANTS = (
         "reports[:, hidden] = np.zeros(1, reports.dtype)[0]",
         "pass",
         ("tests/mechanisms/test_local.py", "tests/engine/test_local.py"),
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "failed draws are outcomes of whole calls",
+        "is_single = catches or (self.mode",
+        "is_single = (self.mode",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "seeds of whole calls have 32 bits",
+        "seed_of(rng, SEEDS)",
+        "seed_of(rng)",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "output that no request asked for is read as an answer",
+        "if (unread := program.unread()) is not None:",
+        "if unread := b'':",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "an answer may have too few draws",
+        "if len(answer) != size:",
+        "if len(answer) > size:",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "a worker may run another version of a program",
+        "if _hash(name) != before:",
+        "if False:",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "an interrupted server is asked again",
+        "        except BaseException:  # the next request",
+        "        except OSError:  # the next request",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/command.py",
+        "a program without a seed counts as seeded",
+        "self.dpaudit_unseeded = not self.seeded",
+        "self.dpaudit_unseeded = False",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/programs.py",
+        "a copy of this process uses the same server",
+        "return self._owner == os.getpid()",
+        "return True",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/programs.py",
+        "the processes that a program started live on",
+        "os.killpg(process.pid, signal.SIGKILL)",
+        "os.kill(process.pid, signal.SIGKILL)",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/programs.py",
+        "programs of a killed process live on",
+        "        _watch(self._process.pid)",
+        "        pass",
+        COMMAND,
+    ),
+    Mutant(
+        "mechanisms/written.py",
+        "missing numbers are written as NaN",
+        "return None if math.isnan(value) else value",
+        "return value",
+        COMMAND,
     ),
 )

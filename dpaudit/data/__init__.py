@@ -27,7 +27,7 @@ from dpaudit.data.forms import (
     locked,
     words_of_shape,
 )
-from dpaudit.data.frames import FrameForm
+from dpaudit.data.frames import FrameForm, as_arrow, columns_of
 from dpaudit.data.frames import unpacked as _frame
 from dpaudit.data.interaction import Interaction, InteractionForm
 from dpaudit.data.sequences import SequenceForm, content, object_array
@@ -50,7 +50,9 @@ __all__ = [
     "UserTable",
     "ValueForm",
     "added",
+    "as_arrow",
     "check_count",
+    "columns_of",
     "common",
     "content",
     "counted",

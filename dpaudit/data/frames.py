@@ -189,6 +189,20 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     return nw.maybe_reset_index(frame).clone().to_native()
 
 
+def columns_of(value: Any) -> dict[str, list[Any]]:
+    """Return the cells of a frame by column; a missing cell is None."""
+    frame = nw.from_native(value, eager_only=True)
+    return {
+        name: [None if is_missing(cell) else cell for cell in frame[name].to_list()]
+        for name in frame.columns
+    }
+
+
+def as_arrow(value: Any) -> Any:
+    """Return a frame as a table of pyarrow, which must be installed."""
+    return nw.from_native(value, eager_only=True).to_arrow()
+
+
 def is_missing(value: Any) -> bool:
     """Return whether a cell is missing: null, NaN, NaT or NA."""
     if value is None:

@@ -2,6 +2,7 @@
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
 from dpaudit.mechanisms.children import ChildError, in_child, limit_memory
+from dpaudit.mechanisms.command import Command
 from dpaudit.mechanisms.independence import (
     SUSPICION,
     Call,
@@ -65,6 +66,7 @@ __all__ = [
     "Call",
     "ChildError",
     "Cluster",
+    "Command",
     "ExactMechanism",
     "Fault",
     "IndependenceCheck",

@@ -9,9 +9,6 @@ them.
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
-import weakref
 from typing import Any
 
 import numpy as np
@@ -21,11 +18,11 @@ from dpaudit.data import Failure, Packed, form_of, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import _serve
 from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array
+from dpaudit.mechanisms.programs import Program
 from dpaudit.mechanisms.protocols import seed_of
 from dpaudit.mechanisms.workers import file_hash
 
 _STYLES = ("vectorised", "rng", "integer", "legacy", "none")
-_TAIL = 2000
 
 
 class Subprocess:
@@ -74,14 +71,13 @@ class Subprocess:
         module, _, function = target.rpartition(":")
         self.__name__ = f"{os.path.basename(module)}:{function}"
         self._source = file_hash(module)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._errors: Any = None
+        self._program: Program | None = None
 
     def __repr__(self) -> str:
         return f"Subprocess({self.target})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_process": None, "_errors": None}
+        return {**self.__dict__, "_program": None}
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws."""
@@ -124,9 +120,9 @@ class Subprocess:
 
     def close(self) -> None:
         """End the process of the other interpreter."""
-        if self._process is not None:
-            _end(self._process, self._errors)
-            self._process = None
+        if self._program is not None:
+            self._program.end()
+            self._program = None
 
     def _checked(self, answer: Packed, size: int) -> Array | list[Any]:
         if "error" in answer.facts:
@@ -142,70 +138,43 @@ class Subprocess:
         return draws
 
     def _ask(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Packed:
-        process = self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
+        program = self._started()
         try:
-            _serve.write(process.stdin, facts, arrays)
-            return _read(process.stdout)
+            _serve.write(program.stdin, facts, arrays)
+            return _read(program.stdout)
         except (OSError, EOFError, ValueError) as error:
             raise MechanismError(
-                f"the process of {self.target} ended with exit status {process.wait()}"
-                f"{self._stderr()}"
+                f"the process of {self.target} ended with {program.status() or 'exit status 0'}"
+                f"{program.error_words()}"
             ) from error
         except BaseException:  # interrupted, so the next call must not read the answer of this call
             self.close()
             raise
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
-            return self._process
+    def _started(self) -> Program:
+        if self._program is not None and self._program.is_running:
+            return self._program
         module = self.target.rpartition(":")[0]
         if file_hash(module) != self._source:
             raise MechanismError(
                 f"{module} must be the same file as at the start of the audit, got another "
                 "version. Give each worker the same version of the file"
             )
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        command = [self.python, _serve.__file__, self.target, self.style]
+        self._program = program = Program(
+            [self.python, _serve.__file__, self.target, self.style],
+            advice="Pass the interpreter of the environment, such as venv/bin/python",
+        )
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
-            )
-        except OSError as error:
-            self._errors.close()
-            raise MechanismError(
-                f"{self.python} cannot be started: {error.strerror or error}. Pass the interpreter "
-                "of the environment, such as venv/bin/python"
-            ) from error
-        weakref.finalize(self, _end, self._process, self._errors)
-        assert self._process.stdout is not None
-        try:
-            ready = _read(self._process.stdout)
+            ready = _read(program.stdout)
         except (OSError, EOFError, ValueError) as error:
-            status = self._process.wait()
             raise MechanismError(
-                f"{self.python} did not start {self.target}: exit status {status}{self._stderr()}"
+                f"{self.python} did not start {self.target}: "
+                f"{program.status() or 'exit status 0'}{program.error_words()}"
             ) from error
         if "error" in ready.facts:
             self.close()
             raise MechanismError(f"{self.python} cannot run {self.target}: {ready.facts['error']}")
-        return self._process
-
-    def _stderr(self) -> str:
-        """Return the end of the text that the process wrote to its standard error."""
-        self._errors.seek(0)
-        tail_text = self._errors.read().decode(errors="replace").strip()
-        return f". Its standard error ended with: {tail_text[-_TAIL:]}" if tail_text else ""
-
-
-def _end(process: subprocess.Popen[bytes], errors: Any) -> None:
-    if process.poll() is None:
-        process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout, errors):
-        if stream is not None:
-            stream.close()
+        return program
 
 
 def _numeric(draw: Any) -> Any:

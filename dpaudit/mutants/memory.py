@@ -125,8 +125,6 @@ def _named(held: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _is_own(held: types.ModuleType | type) -> bool:
     """Return whether a module or a class is not part of a library."""
-    module = sys.modules.get(held.__module__) if isinstance(held, type) else held
-    file = getattr(module, "__file__", None)
-    if file is None:
-        return getattr(module, "__name__", "") not in sys.builtin_module_names
-    return is_own_file(file)
+    name = held.__module__ if isinstance(held, type) else held.__name__
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return name not in sys.builtin_module_names if file is None else is_own_file(file)

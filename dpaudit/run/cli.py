@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | audit | plan | compare | report | replay``.
+"""The command line: ``dpaudit run | audit | check-command | plan | compare | report | replay``.
 
 A package can add commands with the entry-point group ``dpaudit.commands``. The ledger adds its
 command in this way.
@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from dpaudit.errors import ArgumentError, DpauditError, RecipeError, ReproducerError, StoreError
+from dpaudit.run.checking import check_command
 from dpaudit.run.invoke import (
     DEFAULT_OUT,
     FAILED,
@@ -26,9 +27,11 @@ from dpaudit.run.invoke import (
     USAGE,
     PathArgument,
     RunSelection,
+    command_options,
     default_paths,
     failure_prob_option,
     numbers_as_written,
+    options_of_command,
     path_of,
     run_options,
     sarif_option,
@@ -130,7 +133,14 @@ def run(
 
 
 @cli.command()
-@click.argument("target", metavar="MODULE:FUNCTION")
+@click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
+@click.option(
+    "--command",
+    metavar="COMMAND",
+    help="Audit a program in any language instead of a function. Then each --mutant is a command, "
+    "too. {seed}, {draws} and {data} are replaced, and no shell reads the command.",
+)
+@command_options
 @click.option("--epsilon", type=float, help="Claimed epsilon, >= 0. Alternatives: --mu, --rho.")
 @click.option(
     "--delta",
@@ -179,7 +189,7 @@ def run(
     "--mutant",
     "mutants",
     multiple=True,
-    metavar="MODULE:FUNCTION",
+    metavar="MODULE:FUNCTION|COMMAND",
     help="A custom mutant, in addition to those made from the noise. May be repeated.",
 )
 @click.option(
@@ -224,7 +234,13 @@ def run(
 @click.option("--out", type=PathArgument(), help="Also write the result to this directory.")
 @verbose_option
 def audit(
-    target: str,
+    target: str | None,
+    command: str | None,
+    kind: str,
+    server: bool,
+    text: bool,
+    unseeded: bool,
+    timeout: float,
     seed: int,
     out: Path | None,
     mutants: tuple[str, ...],
@@ -235,7 +251,7 @@ def audit(
     verbose: bool,
     **asked: Any,
 ) -> int:
-    """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
+    """Audit one function f(data, size, *, rng) -> [size, ...] or one program, without a file.
 
     MODULE is a module or the path of a .py file. Without --pair, the audit searches a portfolio of
     pairs that expose realistic mistakes.
@@ -248,12 +264,19 @@ def audit(
 
     if no_mutants and mutants:
         raise click.UsageError("--mutant and --no-mutants must not be given together")
+    if (target is None) == (command is None):
+        given = "none" if target is None else "both"
+        raise click.UsageError(f"MODULE:FUNCTION or --command must be given, got {given}")
     asked["mutants"] = None if no_mutants else list(mutants)
+    if command is not None:
+        asked["command"] = options_of_command(
+            kind=kind, server=server, text=text, unseeded=unseeded, timeout=timeout
+        )
     if out is not None:
         check_writable(out)
     try:
         settings = Settings(workers=drawn_by(workers), max_seconds=max_seconds, cache_dir=cache_dir)
-        origin = {"kind": "function", "target": target, **asked}
+        origin = {"kind": "function", "target": target or command, **asked}
         result = audit_function(origin, seed, settings=settings)
     except TypeError as error:  # of an argument; a TypeError of a mechanism is a MechanismError
         raise click.UsageError(str(error)) from None
@@ -380,5 +403,6 @@ def reproduce(result: Path, markdown: bool, out: Path | None) -> int:
     return OK
 
 
+cli.add_command(check_command)
 for entry in metadata.entry_points(group="dpaudit.commands"):
     cli.add_command(entry.load())

@@ -18,7 +18,7 @@ import numpy as np
 from dpaudit import _json
 from dpaudit._files import read_array
 from dpaudit.errors import StoreError
-from dpaudit.run.invoke import import_from_here
+from dpaudit.run.invoke import command_of, import_from_here
 from dpaudit.run.provenance import is_installed, sources, versions
 
 if TYPE_CHECKING:
@@ -38,15 +38,16 @@ def audit_function(
     audit.
     """
     from dpaudit.engine import audit
-    from dpaudit.mechanisms import Outcomes
+    from dpaudit.mechanisms import Command, Outcomes
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import replays
 
     claim = claim_of(origin)
     pairs = None if origin.get("local") is not None else pairs_of(origin, seed)
-    mechanism = load_target(origin["target"], root)
+    mechanism = _loaded(origin, origin["target"], root)
     named = origin["mutants"]
-    mutants = None if named is None else [load_target(m, root) for m in named]
+    mutants = None if named is None else [_loaded(origin, m, root) for m in named]
+    programs = [one for one in (mechanism, *(mutants or ())) if isinstance(one, Command)]
     if origin.get("errors", "raise") != "raise":
         mechanism = Outcomes(mechanism, errors=origin["errors"])
     score = origin.get("score")
@@ -67,7 +68,7 @@ def audit_function(
     now = {
         "replays": replays(result, mechanism, mutants),
         "versions": versions(),
-        "sources": sources(Path.cwd()),
+        "sources": sources(Path.cwd(), [file for one in programs for file in one.files]),
     }
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
 
@@ -182,6 +183,12 @@ _DESCRIBED = ("like", "users", "m", "dim", "range")
 
 
 # --- targets ----------------------------------------------------------------------------------
+
+
+def _loaded(origin: dict[str, Any], target: str, root: Path | None) -> Any:
+    """Return the function or the program with a given name."""
+    options = origin.get("command")
+    return load_target(target, root) if options is None else command_of(target, options)
 
 
 def load_target(target: str, root: Path | None = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ from numpy import inf, nan  # noqa: F401
 from dpaudit import (  # noqa: F401
     ApproxDP,
     ApproxZCDP,
+    Command,
     GaussianDP,
     NeighborPair,
     PureDP,
@@ -43,7 +45,7 @@ from dpaudit import (  # noqa: F401
     ZeroConcentratedDP,
     audit,
 )
-from dpaudit.run import load_target
+from dpaudit.run import load_target  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[{depth}]
 PAIR = {pair}
@@ -52,7 +54,7 @@ PAIR = {pair}
 def test_{name}(monkeypatch):
     monkeypatch.chdir(ROOT)  # where the audit was run
     result = audit(
-        load_target({target!r}),
+        {mechanism},
         {claim},
         PAIR,
         draws={draws!r},
@@ -161,13 +163,22 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
     assert pair is not None
     return _FUNCTION.format(
         **_common(result, depth),
-        target=origin["target"],
+        mechanism=_mechanism_code(origin),
         claim=_claim_code(origin),
         pair=_pair_code(pair, file),
         seed=result.seed,
         id=result.id,
         **{name: origin[name] for name in ("draws", "failure_prob", "method", "float_attack")},
     )
+
+
+def _mechanism_code(origin: dict[str, Any]) -> str:
+    """Return the expression of a function or of a program."""
+    target = origin["target"]
+    if (options := origin.get("command")) is None:
+        return f"load_target({target!r})"
+    words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return f"Command({shlex.split(target)!r}, {words})"
 
 
 def _claim_code(origin: dict[str, Any]) -> str:

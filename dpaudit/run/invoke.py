@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.run.settings import RunSettings, workers_of
 
 if TYPE_CHECKING:
+    from dpaudit.mechanisms import Command
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
 
@@ -64,6 +66,57 @@ workers_option = click.option(
     metavar="N|ADDRESS",
     help="Worker processes for the draws of one audit, or the address of a Dask scheduler.",
 )
+
+command_options = with_options(
+    click.option(
+        "--input",
+        "kind",
+        type=click.Choice(["json", "csv", "arrow", "parquet"]),
+        default="json",
+        show_default=True,
+        help="How a command reads the dataset. Arrow and Parquet need {data} among the arguments.",
+    ),
+    click.option(
+        "--server", is_flag=True, help="The command is a server, which answers many requests."
+    ),
+    click.option("--text", is_flag=True, help="Each line of a command is a text, and not JSON."),
+    click.option(
+        "--unseeded", is_flag=True, help="The draws of the command do not follow the seed."
+    ),
+    click.option(
+        "--timeout",
+        type=float,
+        default=60.0,
+        show_default=True,
+        help="Seconds in which a command must end, or a server must answer.",
+    ),
+)
+"""Options of the commands that run a program of another language."""
+
+
+def options_of_command(
+    *, kind: str, server: bool, text: bool, unseeded: bool, timeout: float
+) -> dict[str, Any]:
+    """Return the arguments of `Command` for these options."""
+    return {
+        "input": kind,
+        "output": "text" if text else "json",
+        "mode": "server" if server else "once",
+        "timeout": timeout,
+        "seeded": False if unseeded else None,
+    }
+
+
+def command_of(text: str, options: Mapping[str, Any]) -> Command:
+    """Return the mechanism of a command line, which no shell reads."""
+    from dpaudit.mechanisms import Command
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise click.UsageError(f"COMMAND must be a command line, got {text!r}: {error}") from None
+    return Command(words, **options)
+
 
 run_options = with_options(
     click.option("--profile", default="quick", show_default=True, help="quick, full or release."),

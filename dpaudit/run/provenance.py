@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,19 @@ def versions() -> dict[str, str]:
         return engine.versions()
 
 
-def sources(root: Path) -> dict[str, str]:
+def sources(root: Path, programs: Iterable[str] = ()) -> dict[str, str]:
     """Return a short hash of every file that a result of this process may depend on.
 
-    These files are the loaded modules of the project, keyed by their path from the working
-    directory. dpaudit is hashed as a whole, because workers load only a part of it.
+    These files are the loaded modules of the project and the given programs inside the project,
+    keyed by their path from the working directory. dpaudit is hashed as a whole, because workers
+    load only a part of it.
     """
     root = root.resolve()
     names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     loaded = {_real(os.path.abspath(name)) for name in names if name}
-    project = sorted(file for file in loaded if is_own(file, root))
+    own = {file for file in loaded if is_own(file, root)}
+    own |= {file for file in map(_real, programs) if file.is_relative_to(root)}
+    project = sorted(own)
     found = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in project}
     return {_SELF: _hash_of_package(), **{k: v for k, v in found.items() if v is not None}}
 

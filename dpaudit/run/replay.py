@@ -59,6 +59,11 @@ def replay_record(path: Path, *, trust: bool) -> int:
 def check_inside(record: Record) -> None:
     """Raise an error if a stored record would run code outside of the project."""
     origin, here = record.origin, Path.cwd().resolve()
+    if origin.get("command") is not None:
+        raise click.UsageError(
+            f"a replay would run the command {origin.get('target')}. Pass --trust if you trust the "
+            "authors of the result and of that program"
+        )
     places: dict[str, Path | None] = {}
     if "path" in origin:
         places[str(origin["path"])] = Path(str(origin["path"])).resolve()
