@@ -1,4 +1,4 @@
-"""Packages that need old releases of numpy or pydantic: nprr, dpmm and healthpipe.
+"""Packages that need numpy 1: nprr and dpmm.
 
 The target `test-adapters-hunt-old` of the Makefile makes the environment `.venv-hunt-old`, in which
 these packages run. `DPAUDIT_HUNT_PYTHON` names another interpreter. Without such an interpreter,
@@ -21,8 +21,8 @@ OLD = pytest.mark.skipif(
     not PYTHON.exists(), reason=f"{PYTHON.name}: run make test-adapters-hunt-old"
 )
 EPSILON = 1.0
-DRAWS, FEW = 0.2, 0.03
-"""Shares of the profile's draws, for nprr and for the slower packages."""
+DRAWS = 0.2
+"""Share of the profile's draws for nprr."""
 
 
 def elsewhere(function):
@@ -74,41 +74,4 @@ def audit_dpmm_privbayes_cliques(auditor):
         mutants=[],
         draws=1500,
         settings=Settings(shrink=False),
-    )
-
-
-@OLD
-@pytest.mark.known_violation("the sensitivity divides by all records, and the mean by the values")
-def audit_healthpipe_mean(auditor):
-    """Audit "noise mechanisms for answering aggregate queries [...] with formal guarantees"."""
-    auditor.check(
-        elsewhere("healthpipe_mean"),
-        PureDP(EPSILON, Relation.REPLACE_USER, "healthpipe private_stats, Mean"),
-        users([np.nan] * 18 + [0.0, 0.0], [np.nan] * 18 + [0.0, 1.0]),
-        mutants=[],
-        draws_factor=FEW,
-    )
-
-
-@OLD
-def audit_healthpipe_mean_without_missing_values(auditor):
-    auditor.check(
-        elsewhere("healthpipe_mean"),
-        PureDP(EPSILON, Relation.REPLACE_USER, "healthpipe private_stats, Mean"),
-        users([0.0] * 20, [0.0] * 19 + [1.0]),
-        mutants=[],
-        draws_factor=FEW,
-    )
-
-
-@OLD
-@pytest.mark.known_violation("the categories are those of the data")
-def audit_healthpipe_histogram(auditor):
-    """Audit "Histogram query over a categorical field"."""
-    auditor.check(
-        elsewhere("healthpipe_histogram"),
-        PureDP(EPSILON, Relation.REPLACE_USER, "healthpipe private_stats, Histogram"),
-        users([0.0, 0.0, 1.0], [0.0, 0.0, 2.0]),
-        mutants=[],
-        draws_factor=FEW,
     )

@@ -1,4 +1,4 @@
-"""Mechanisms of packages that need old releases of numpy or pydantic.
+"""Mechanisms of packages that need numpy 1.
 
 `audit_old_packages.py` runs these functions in another interpreter, so this file imports nothing of
 dpaudit. Each function returns many draws, one row each.
@@ -75,46 +75,3 @@ def privbayes_cliques(rows, size, rng):
         root, first = model.select(data)[:2]
         draws.append([names.index(root[0]), names.index(first[-1])])
     return np.array(draws)
-
-
-# --- healthpipe ---
-
-
-def _dataset(values, field):
-    """Return a dataset with one record for each user. NaN is a missing value."""
-    from healthpipe.deidentify.safe_harbor import DeidentifiedDataset
-    from healthpipe.ingest.schema import ClinicalDataset, ClinicalRecord, ResourceType
-
-    records = [
-        ClinicalRecord(
-            resource_type=next(iter(ResourceType)),
-            data={} if np.isnan(value) else {field: str(value)},
-        )
-        for value in values
-    ]
-    return DeidentifiedDataset(dataset=ClinicalDataset(records=records))
-
-
-def healthpipe_mean(values, size, rng):
-    """Return means of a field with values in [0, 1]."""
-    from healthpipe.privacy.differential import Mean, private_stats
-
-    seeded(rng)
-    data = _dataset(values, "score")
-    query = Mean(field="score", clamp_range=(0.0, 1.0))
-    draws = [private_stats(data, epsilon=1.0, queries=[query]) for _ in range(size)]
-    return np.array([draw.results["mean:score"] for draw in draws])
-
-
-def healthpipe_histogram(values, size, rng):
-    """Return whether each of three categories is in the histogram."""
-    from healthpipe.privacy.differential import Histogram, private_stats
-
-    seeded(rng)
-    data = _dataset(values, "group")
-    draws = [
-        private_stats(data, epsilon=1.0, queries=[Histogram(field="group")]) for _ in range(size)
-    ]
-    return np.array(
-        [[str(float(k)) in draw.results["histogram:group"] for k in range(3)] for draw in draws]
-    ).astype(float)
