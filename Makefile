@@ -84,12 +84,32 @@ coverage: $(VENV)/.dev
 
 # Each group in an environment of its own: their packages do not agree on versions of others.
 ADAPTERS := pipelinedp smartnoise jax opacus
+HUNTS := hunt hunt-torch hunt-old
 TESTS_OF_pipelinedp := pydp or pipeline_dp
 TESTS_OF_smartnoise := smartnoise
 TESTS_OF_jax := jax
 TESTS_OF_opacus := opacus
 
-test-adapters: $(addprefix test-adapters-,$(ADAPTERS))
+test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters-,$(HUNTS))
+
+# Packages that only audits/field audits. They are installed without their dependencies, because
+# their pins conflict. A package that is missing fails its audits.
+AUDITS_OF_hunt := audits/field/audit_statistics_packages.py audits/field/audit_local_packages.py
+AUDITS_OF_hunt-torch := audits/field/audit_torch_packages.py
+
+test-adapters-hunt test-adapters-hunt-torch: test-adapters-%:
+	$(PYTHON) -m venv --clear $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
+	$(VENV)-$*/bin/python -m pip install --quiet --no-deps -r .ci/$*.txt
+	DPAUDIT_NO_SKIPS=1 $(VENV)-$*/bin/dpaudit run $(AUDITS_OF_$*) --out $(OUT)/$*
+
+# These packages need numpy 1 and Python 3.11. They run in an interpreter without dpaudit.
+test-adapters-hunt-old: $(VENV)/.audit
+	$(PYTHON) -m venv --clear $(VENV)-hunt-old
+	$(VENV)-hunt-old/bin/python -m pip install --quiet -r .ci/hunt-old.txt
+	$(VENV)-hunt-old/bin/python -m pip install --quiet --no-deps -r .ci/hunt-old-packages.txt
+	DPAUDIT_HUNT_PYTHON=$(VENV)-hunt-old/bin/python $(BIN)/dpaudit run \
+		audits/field/audit_old_packages.py --out $(OUT)/hunt-old
 
 test-adapters-%:
 	$(PYTHON) -m venv --clear $(VENV)-$*
@@ -140,4 +160,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.storage
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS) $(HUNTS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
