@@ -94,7 +94,8 @@ test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters
 
 # Packages that only audits/field audits. They are installed without their dependencies, because
 # their pins conflict. A package that is missing fails its audits.
-AUDITS_OF_hunt := audits/field/audit_statistics_packages.py audits/field/audit_local_packages.py
+AUDITS_OF_hunt := audits/field/audit_statistics_packages.py audits/field/audit_local_packages.py \
+	audits/field/audit_streams.py
 AUDITS_OF_hunt-torch := audits/field/audit_torch_packages.py
 
 test-adapters-hunt test-adapters-hunt-torch: test-adapters-%:
