@@ -49,24 +49,35 @@ def ask_for_sums(session, scale):
     return session(sums(scale))
 
 
+def ask_for_louder_sums(session, scale):
+    return session(sums(scale / 4))
+
+
 SUMS = {"half": 2 / EPSILON, "quarter": 4 / EPSILON}
-OPENDP = partial(Interactive, queries=SUMS, ask=ask_for_sums, randomness=None)
+OPENDP = partial(Interactive, queries=SUMS, randomness=None)
 
 
-def filter_of(budget):
-    return OPENDP(lambda data: privacy_filter(budget)(data.tolist()), rounds=6)
+def filter_of(budget, ask=ask_for_sums):
+    return OPENDP(lambda data: privacy_filter(budget)(data.tolist()), rounds=6, ask=ask)
 
 
 @installed("opendp")
 def audit_opendp_filter(auditor):
     claim = PureDP(EPSILON, source="OpenDP make_privacy_filter")
-    auditor.check(filter_of(EPSILON), claim, PAIR, draws=5_000, mutants=[filter_of(4 * EPSILON)])
+    auditor.check(
+        filter_of(EPSILON),
+        claim,
+        PAIR,
+        draws=5_000,
+        mutants=[filter_of(4 * EPSILON, ask_for_louder_sums)],
+    )
 
 
-def odometer_of(counted):
+def odometer_of(counted, ask=ask_for_sums):
     return OPENDP(
         lambda data: odometer()(data.tolist()),
         rounds=6,
+        ask=ask,
         spent=lambda session: counted * session.privacy_loss(2),
         limit=EPSILON,
     )
@@ -75,7 +86,9 @@ def odometer_of(counted):
 @installed("opendp")
 def audit_opendp_odometer(auditor):
     claim = PureDP(EPSILON, source="OpenDP make_fully_adaptive_composition")
-    auditor.check(odometer_of(1), claim, PAIR, draws=5_000, mutants=[odometer_of(0.25)])
+    auditor.check(
+        odometer_of(1), claim, PAIR, draws=5_000, mutants=[odometer_of(1 / 8, ask_for_louder_sums)]
+    )
 
 
 @cache
@@ -86,10 +99,6 @@ def composition(budget):
     return dp.c.make_adaptive_composition(
         *space, dp.max_divergence(), d_in=2, d_mids=[budget / 2, budget / 2]
     )
-
-
-def ask_for_louder_sums(session, scale):
-    return session(sums(scale / 4))
 
 
 def composition_of(budget, ask=ask_for_sums):
