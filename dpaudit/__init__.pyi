@@ -49,6 +49,7 @@ from .errors import WorkersLost as WorkersLost
 from .events import FloatAttack as FloatAttack
 from .ledger import statement as statement
 from .mechanisms import DPSGD as DPSGD
+from .mechanisms import SQL as SQL
 from .mechanisms import AdditiveNoise as AdditiveNoise
 from .mechanisms import Command as Command
 from .mechanisms import Interactive as Interactive

@@ -249,6 +249,17 @@ def table() -> dict[str, Call]:
         ),
         "Summed": Call(lambda: {"randomizer": mechanism}, {"randomizer": FUNCTION}),
         "Longitudinal": Call(lambda: {"mechanism": mechanism}, {"mechanism": FUNCTION}),
+        "SQL": Call(
+            lambda: {"query": "SELECT 1"},
+            {
+                "query": {"'x'"},
+                "engine": FUNCTION,
+                "table": {"'x'"},
+                "user": {"'x'"},
+                "setup": {"'x'", "[]"},
+                "key": {"'x'"} | OPTIONAL,
+            },
+        ),
         "Interactive": Call(
             lambda: {"start": _start, "queries": ["sum"], "spent": len},
             {

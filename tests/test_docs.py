@@ -46,6 +46,8 @@ WITH_CODE = [
 ]
 SLOW = {
     "guides/causes.md",
+    "guides/commands.md",
+    "guides/databases.md",
     "guides/frames.md",
     "guides/interactive.md",
     "guides/one-run.md",

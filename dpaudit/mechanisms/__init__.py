@@ -43,6 +43,7 @@ from dpaudit.mechanisms.protocols import (
     unseeded,
 )
 from dpaudit.mechanisms.sampler import CALLS, Sampler
+from dpaudit.mechanisms.sql import SQL
 from dpaudit.mechanisms.subprocess import Subprocess
 from dpaudit.mechanisms.training import DPSGD, Sampling
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
@@ -60,6 +61,7 @@ __all__ = [
     "DPSGD",
     "LEVELS",
     "NOT_UPDATED",
+    "SQL",
     "SUSPICION",
     "TIME_IS_OVER",
     "AdditiveNoise",

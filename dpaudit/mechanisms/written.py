@@ -56,7 +56,7 @@ def written(data: Any, kind: str) -> bytes:
         return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
     if kind in BINARY:
         return _arrow(data, kind)
-    table = _table(data, kind)
+    table = table_of(data, kind)
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(table)
@@ -98,8 +98,18 @@ def plain(value: Any) -> Any:
     )
 
 
-def _table(data: Any, kind: str) -> dict[str, list[Any]]:
-    """Return a dataset as columns, with one row for each item."""
+def table_of(data: Any, kind: str, user: str = "user") -> dict[str, list[Any]]:
+    """Return a dataset as columns, with one row for each item.
+
+    Parameters
+    ----------
+    data : object
+        An array, a list of users, a frame, or a single value.
+    kind : str
+        Kind of the file or table, which messages name.
+    user : str
+        Name of the column with the number of the user, if the data are not a frame.
+    """
     rows = plain(data)
     if isinstance(rows, dict):
         raise MechanismError(
@@ -112,11 +122,12 @@ def _table(data: Any, kind: str) -> dict[str, list[Any]]:
         records, names = rows, dict.fromkeys(columns_of(data))
     else:
         records = [
-            {"user": user, **_record(item)}
-            for user, held in enumerate(rows)
+            {user: number, **_record(item)}
+            for number, held in enumerate(rows)
             for item in (held if isinstance(held, list) else [held])
         ]
-        names = dict.fromkeys(name for record in records for name in record) or {"user": None}
+        names = dict.fromkeys(name for record in records for name in record)
+        names = names or dict.fromkeys([user, *_columns_without_items(data)])
     for name in names:
         for record in records:
             if isinstance(record.get(name), list | dict):
@@ -125,6 +136,13 @@ def _table(data: Any, kind: str) -> dict[str, list[Any]]:
                     f'{describe(record[name])} in the column {name}. Pass input="json"'
                 )
     return {name: [record.get(name) for record in records] for name in names}
+
+
+def _columns_without_items(data: Any) -> list[str]:
+    """Return the columns of a dataset without any item."""
+    if not isinstance(data, np.ndarray) or data.ndim < 3:
+        return list(getattr(data, "dtype", np.dtype(float)).names or ["value"])
+    return list(_record([0] * data.shape[2]))
 
 
 def _record(item: Any) -> dict[str, Any]:
@@ -142,7 +160,7 @@ def _arrow(data: Any, kind: str) -> bytes:
     arrow = needed("pyarrow", f'input="{kind}"')
     file = io.BytesIO()
     try:
-        table = as_arrow(data) if is_frame(data) else arrow.table(_table(data, kind))
+        table = as_arrow(data) if is_frame(data) else arrow.table(table_of(data, kind))
         if kind == "parquet":
             needed("pyarrow.parquet", 'input="parquet"', "pyarrow").write_table(table, file)
         else:

@@ -131,7 +131,7 @@ def test_json_has_one_line_for_each_user_or_row(data: Any, text: str) -> None:
         ([{"a": 1}, {"b": 'x "y"'}], 'user,a,b\n0,1,\n1,,"x ""y"""\n'),
         (np.array([(1, "a")], dtype=[("n", int), ("t", "U3")]), "user,n,t\n0,1,a\n"),
         (3.5, "value\n3.5\n"),
-        ([], "user\n"),
+        ([], "user,value\n"),
         (pd.DataFrame(FRAME), "user,x,ok\na,0.5,true\nb,,false\n"),
         (pl.DataFrame(FRAME)[:0], "user,x,ok\n"),
     ],
