@@ -16,7 +16,8 @@ class Interaction:
     data : object
         The dataset, which the adversary does not see.
     strategy : object
-        The strategy, equal on both sides of a pair. Its ``str`` names it.
+        The strategy, equal on both sides of a pair. Its ``str`` names it,
+        and its ``repr`` is different for strategies that ask differently.
     """
 
     __slots__ = ("data", "strategy")
@@ -50,7 +51,8 @@ class InteractionForm(Form):
         return self._on(value, self.inner.handed(value.data))
 
     def digest(self, value: Interaction) -> bytes:
-        return self.inner.digest(value.data) + str(value.strategy).encode()
+        known = self.inner.digest(value.data)
+        return known and known + repr(value.strategy).encode()
 
     def census(self, value: Interaction, label: Hashable = None) -> Census:
         return self.inner.census(value.data, label)

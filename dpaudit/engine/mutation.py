@@ -141,7 +141,14 @@ def mutants_of(
         if task.watch.is_over:
             raise
         made = NoiseMutants((), (), f"its noise could not be recorded: {short(str(error), _NOTE)}")
-    states = budget_mutants(mechanism, datasets, rng=task.rng("states"))
+    try:
+        with task.watch.calls_within(patience(found)), task.watch.call(mechanism_name(mechanism)):
+            states = list(budget_mutants(mechanism, datasets, rng=task.rng("states")))
+    except Exception as error:
+        if task.watch.is_over:
+            raise
+        words = f"its state could not be read: {short(str(error), _NOTE)}"
+        states, made = [], replace(made, unseen=made.unseen or words)
     return replace(made, mutants=(*named(given, mechanism), *made.mutants, *states))
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import ArgumentError
-from dpaudit.mechanisms import LEVELS, Interactive, Scored
+from dpaudit.data import handed, words_of_data
+from dpaudit.errors import ArgumentError, MechanismError, place
+from dpaudit.mechanisms import LEVELS, Interactive, Scored, mechanism_name
 from dpaudit.mutants import Mutant
 from dpaudit.neighbors import (
     AllPairs,
@@ -52,8 +53,7 @@ def facing_strategies(
     faced = tuple(pair.facing(strategy) for strategy in strategies for pair in held)
     spaces: tuple[SearchSpace, ...] = ()
     if len(mechanism.queries) > 1 and mechanism.rounds > 1:
-        datasets = [side for pair in held for side in (pair.left, pair.right)]
-        cuts = mechanism.quantiles(datasets, rng=rng)
+        cuts = _quantiles(mechanism, held[0], rng)
         asked = Choice(tuple(mechanism.queries))
         ranges = dict.fromkeys(("first", "low", "high", "refused"), asked)
         spaces = tuple(
@@ -68,6 +68,19 @@ def facing_strategies(
         return family(faced if len(faced) > 1 else faced[0])
     ends = faced[: len(mechanism.own) * len(held)]  # the user's own strategies are finalists
     return Portfolio(f"{len(strategies)} strategies", faced, spaces, ends)
+
+
+def _quantiles(mechanism: Interactive, pair: NeighborPair, rng: np.random.Generator) -> Any:
+    """Return the quantiles of answers, at which adaptive strategies change their query."""
+    try:
+        return mechanism.quantiles([handed(pair.left), handed(pair.right)], rng=rng)
+    except (MechanismError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a session may raise any exception when it starts
+        raise MechanismError(
+            f"{mechanism_name(mechanism)} raised {type(error).__name__}: {error} "
+            f"({place(error)}called with {words_of_data(pair.left)})"
+        ) from error
 
 
 def _named_pairs(pairs: Any, most: int) -> tuple[NeighborPair, ...]:

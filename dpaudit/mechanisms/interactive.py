@@ -24,7 +24,7 @@ from dpaudit.data import Failure, Interaction
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.one_draw import RANDOMNESS, OneDraw
 from dpaudit.mechanisms.outcomes import NONE
-from dpaudit.mechanisms.protocols import lacks, mechanism_name
+from dpaudit.mechanisms.protocols import Watched, lacks, mechanism_name
 
 Array = NDArray[Any]
 Transcript = list[tuple[Any, Any]]
@@ -56,7 +56,9 @@ class Strategy:
         Short description, different from that of other strategies.
     choose : callable
         ``choose(transcript)`` returns the next query, or None to stop. The transcript is a list of
-        pairs (query, answer). If the session raised an exception, the exception is the answer.
+        pairs (query, answer). If the session raised an exception, the exception is the answer. The
+        query must depend only on the transcript. A function that remembers other transcripts makes
+        the draws dependent, and then certified numbers may be wrong.
     interleaves : bool, optional
         Whether a new session on other data starts before each query, and is asked the same query
         afterwards.
@@ -71,8 +73,16 @@ class Strategy:
         _validate.function("a function choose(transcript)", choose=self.choose)
         _validate.flag(interleaves=self.interleaves)
 
+    def __call__(self, transcript: Transcript) -> Any:
+        """Return the next query, or None."""
+        return self.choose(transcript)
+
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        exact = f", {self.choose.cuts}" if isinstance(self.choose, _Adaptive) else ""
+        return f"Strategy({self.name!r}{exact})"
 
 
 @dataclass(frozen=True)
@@ -87,23 +97,26 @@ class _Fixed:
 
 @dataclass(frozen=True)
 class _Adaptive:
-    """Choose the next query by the last answer: low, high, or refused."""
+    """Choose the next query by the last answer: low, high, or refused.
 
-    first: Any
-    low: Any
-    high: Any
-    refused: Any
-    cuts: tuple[tuple[Any, float], ...]
+    The queries are given by their places in `queries`, because a copy in another process may hold
+    other objects.
+    """
+
+    queries: tuple[Any, ...]
+    first: int
+    low: int
+    high: int
+    refused: int
+    cuts: tuple[float, ...]
 
     def __call__(self, transcript: Transcript) -> Any:
-        if not transcript:
-            return self.first
-        asked, answer = transcript[-1]
-        value = _number_of(answer)
-        if value is None:
-            return self.refused
-        cut = next((level for query, level in self.cuts if query is asked), 0.0)
-        return self.high if value > cut else self.low
+        at = self.first
+        for _, answer in transcript:
+            value = _number_of(answer)
+            above = self.high if value is not None and value > self.cuts[at] else self.low
+            at = self.refused if value is None else above
+        return self.queries[at]
 
 
 class Interactive:
@@ -188,6 +201,7 @@ class Interactive:
         randomness: str | None = "rng",
     ) -> None:
         self.function = _validate.function("a function start(data, *, rng)", start=start)
+        self.__name__ = mechanism_name(start)
         self.queries = _named(queries)
         self.ask = _asked if ask is None else ask
         _validate.function("a function ask(session, query)", ask=self.ask)
@@ -209,12 +223,14 @@ class Interactive:
             _validate.nonnegative(limit=limit)
         if other is not None and randomness == "jax":
             raise ArgumentError('randomness must not be "jax" if other is given, got "jax"')
+        if other is None and any(one.interleaves for one in self.own):
+            raise ArgumentError("other must be a dataset if a strategy interleaves, got None")
         names = [str(one) for one in self._all_strategies()]
         if len(set(names)) < len(names):
             raise ArgumentError(f"strategies must have different names, got {names}")
         self.other, self.spent, self.limit = other, spent, limit
         self.width = _validate.integer(1, width=width)
-        self._one = OneDraw(self._transcript, randomness=randomness)
+        self._one = self._drawing(randomness)
         argument = RANDOMNESS.get(randomness or "")
         if argument and lacks(start, argument):
             raise TypeError(
@@ -222,8 +238,13 @@ class Interactive:
                 f"passes it, got {mechanism_name(start)}"
             )
         self.fault: Fault | None = None
-        self.__name__ = mechanism_name(start)
         self.dpaudit_unseeded = self._one.dpaudit_unseeded
+
+    def _drawing(self, randomness: str | None) -> OneDraw:
+        """Return the mechanism that draws one transcript after another."""
+        one = OneDraw(self._transcript, randomness=randomness)
+        one.__name__ = self.__name__
+        return one
 
     # --- the transcript -------------------------------------------------------------------------
 
@@ -264,7 +285,7 @@ class Interactive:
         row: list[Any] = []
         is_over = False
         for at in range(self.rounds):
-            query = None if is_over else strategy.choose(list(transcript))
+            query = None if is_over else strategy(list(transcript))
             if query is None:
                 row += self._blank(strategy, "")
                 is_over = True
@@ -283,15 +304,31 @@ class Interactive:
             aside = []
             if strategy.interleaves:
                 aside = self._coded(_attempted(self.ask, fresh, query))
-            spent = [] if self.spent is None else [float(self.spent(session))]
+            spent = self._reported(session)
             if self.limit is not None and spent[0] > self.limit:
                 row += self._blank(strategy, OVER)
                 is_over = True
                 transcript.append((None, None))
                 continue
             row += [*self._coded(answer), *aside, *spent]
-            transcript.append((query, answer))
+            transcript.append((query, copy.deepcopy(answer) if _is_shared(answer) else answer))
         return row
+
+    def _reported(self, session: Any) -> list[float]:
+        """Return the loss that a session reports, in a list; an empty list without `spent`."""
+        if self.spent is None:
+            return []
+        reported = self.spent(session)
+        try:
+            number = float(reported)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if math.isnan(number):
+            raise MechanismError(
+                f"spent must return a number for {self.__name__}, got "
+                f"{_validate.describe(reported)}"
+            )
+        return [number]
 
     def _blank(self, strategy: Strategy, words: str) -> list[Any]:
         nothing = math.nan if self.width == 1 else [math.nan] * self.width
@@ -308,8 +345,9 @@ class Interactive:
         if isinstance(answer, str):
             return [nothing, answer[:_LETTERS]]
         try:
-            values = np.asarray(answer, dtype=np.float64).ravel()
-        except (TypeError, ValueError):
+            is_complex = np.iscomplexobj(answer)
+            values = np.empty(0) if is_complex else np.array(answer, dtype=np.float64).ravel()
+        except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
         if len(values) != self.width:
             raise MechanismError(
@@ -330,7 +368,8 @@ class Interactive:
         if getattr(self, "other", None) is not None:
             for one in plain:
                 name = f"{one.name}, beside other sessions"
-                yield replace(one, name=name, interleaves=True)
+                if not one.interleaves:
+                    yield replace(one, name=name, interleaves=True)
 
     def _fixed(self) -> Iterator[Strategy]:
         names, held = list(self.queries), tuple(self.queries.values())
@@ -354,9 +393,16 @@ class Interactive:
         """
         if first == low == high == refused:
             raise ArgumentError(f"low, high and refused must not all be first, got {first!r}")
-        asked = self.queries
-        levels = tuple((query, float(cuts[name][level])) for name, query in asked.items())
-        chosen = _Adaptive(asked[first], asked[low], asked[high], asked[refused], levels)
+        names = list(self.queries)
+        levels = tuple(float(cuts[name][level]) for name in names)
+        chosen = _Adaptive(
+            tuple(self.queries.values()),
+            first=names.index(first),
+            low=names.index(low),
+            high=names.index(high),
+            refused=names.index(refused),
+            cuts=levels,
+        )
         then = low
         if low != high:
             then = f"{low} after answers below the quantile {LEVELS[level]:g}, else {high}"
@@ -381,7 +427,7 @@ class Interactive:
         """Return the mechanism with a mistake in the state of its sessions."""
         made = copy.copy(self)
         made.fault = fault
-        made._one = OneDraw(made._transcript, randomness=self._one.randomness)
+        made._one = made._drawing(self._one.randomness)
         if fault is not None:
             made.__name__ = f"{self.__name__} ({fault})"
         return made
@@ -401,7 +447,10 @@ class Interactive:
                 self.with_fault(recorder)(Interaction(data, strategy), 1, rng=rng)
                 runs.append(recorder.log)
             for path, failed in _changed(runs):
-                is_sum = isinstance(runs[0][0][path], list) or _is_number(runs[0][0][path])
+                first, last = runs[0][0][path], runs[0][-1][path]
+                is_sum = _is_number(first)
+                if isinstance(first, list) and isinstance(last, list):
+                    is_sum = last[: len(first)] == first and len(last) > len(first)
                 seen.setdefault(path, (set(), is_sum))[0].update(failed)
         made = []
         for path, (failed, is_sum) in list(seen.items())[:_MOST_STATES]:
@@ -413,10 +462,18 @@ class Interactive:
 
 
 def _another(randomness: dict[str, Any], at: int) -> dict[str, Any]:
-    """Return randomness for another session; a seed must differ from that of the session."""
-    if "seed" not in randomness:
-        return randomness
-    return {"seed": (randomness["seed"] + 1 + at) % 2**32}
+    """Return randomness for another session, independent of that of the session."""
+    if "seed" in randomness:
+        mixed = np.random.SeedSequence([randomness["seed"], at + 1]).generate_state(1)
+        return {"seed": int(mixed[0])}
+    if type(randomness.get("rng")) is Watched:  # each session may use the generator as a seed once
+        return {"rng": Watched(randomness["rng"].bit_generator)}
+    return randomness
+
+
+def _is_shared(answer: Any) -> bool:
+    """Return whether a session may later change an answer that it gave."""
+    return isinstance(answer, np.ndarray | list | dict)
 
 
 def _asked(session: Any, query: Any) -> Any:
@@ -558,7 +615,7 @@ def _states(owner: Any, path: tuple[str, ...] = (), seen: frozenset[int] = froze
     for name, value in _attributes(owner).items():
         at = (*path, name)
         is_named = isinstance(value, dict) and all(isinstance(key, str) for key in value)
-        if _is_state(value) and not is_named:
+        if not is_named and _is_small_state(value):
             yield at, copy.deepcopy(value)
         elif is_named or _is_plain_object(value):
             yield from _states(value, at, seen | {id(owner)})
@@ -581,6 +638,13 @@ def _is_plain_object(value: Any) -> bool:
 
 
 _MOST_ENTRIES = 256
+
+
+def _is_small_state(value: Any) -> bool:
+    try:
+        return _is_state(value)
+    except RecursionError:  # a list that holds itself
+        return False
 
 
 def _is_state(value: Any) -> bool:
@@ -614,7 +678,7 @@ def _get(session: Any, path: tuple[str, ...]) -> Any:
 
 def _set(session: Any, path: tuple[str, ...], value: Any) -> None:
     """Restore a state; a list or a dict keeps its identity, because others may share it."""
-    owner, name = _owner(session, path), path[-1]
+    owner, name, value = _owner(session, path), path[-1], copy.deepcopy(value)
     now = owner[name] if isinstance(owner, dict) else getattr(owner, name)
     if isinstance(now, list) and isinstance(value, list):
         now[:] = value

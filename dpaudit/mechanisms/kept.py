@@ -119,6 +119,11 @@ class Kept:
         return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
 
 
+def _holds_functions(held: Any) -> bool:
+    """Return whether a collection holds functions, whose code a digest of values lacks."""
+    return any(map(callable, held.values() if isinstance(held, dict) else held))
+
+
 def _code(mechanism: Any) -> str:
     """Return a digest of a mechanism's code and of the values bound in the code.
 
@@ -136,6 +141,8 @@ def _code(mechanism: Any) -> str:
         seen.add(id(one))
         if isinstance(one, functools.partial):
             waiting += [one.func, *one.args, *(v for _, v in sorted(one.keywords.items()))]
+        elif isinstance(one, list | tuple | dict) and _holds_functions(one):
+            waiting += one.values() if isinstance(one, dict) else one
         elif inspect.isclass(one):
             told.update(_source(one))
         elif inspect.isroutine(one):

@@ -229,7 +229,7 @@ class SQL:
             self._loaded, self._process = {}, os.getpid()
         seen = digest(data)
         if not seen or seen not in self._loaded:
-            while len(self._loaded) >= _KEPT:
+            while len(self._loaded) >= _KEPT or seen in self._loaded:
                 self._loaded.pop(next(iter(self._loaded))).close()
             self._loaded[seen] = self._load(data)
         return self._loaded[seen]

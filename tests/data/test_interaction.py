@@ -83,3 +83,13 @@ def test_the_data_of_an_interaction_can_be_stored(name: str) -> None:
     pair: Any = PAIRS[name].facing(ONE)
     packed = pair.form.packed(pair.left)
     assert digest(unpacked(packed)) == digest(PAIRS[name].left)
+
+
+def test_data_without_a_digest_have_none_in_an_interaction() -> None:
+    class Opaque:
+        def __init__(self, value: int) -> None:
+            self.value, self.function = value, lambda: value
+
+    pair = NeighborPair(Opaque(0), Opaque(1), differ=lambda left, right: [0]).facing(ONE)
+    assert digest(pair.left) == b""
+    assert not pair.is_null

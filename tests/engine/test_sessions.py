@@ -20,8 +20,9 @@ from dpaudit import (
     audit,
     neighbors,
 )
+from dpaudit.data import digest
 from dpaudit.engine.sessions import facing_strategies
-from dpaudit.errors import ArgumentError
+from dpaudit.errors import ArgumentError, MechanismError, StoreError
 from dpaudit.mechanisms import Scored
 from dpaudit.neighbors import AllPairs, Portfolio, SearchSpace
 
@@ -184,3 +185,60 @@ def test_wrapped_mechanisms_keep_their_strategies() -> None:
     assert interactive(honest) is None
     assert list(budget_mutants(honest, [], rng=np.random.default_rng(0))) == []
     assert Outcomes(session) is not None
+
+
+def test_sessions_that_cannot_start_are_errors_of_the_mechanism() -> None:
+    def start(data: Any, *, rng: Generator) -> Any:
+        raise OSError("no session")
+
+    for queries in (["a"], ["a", "b"]):
+        with pytest.raises(MechanismError, match="start raised OSError: no session"):
+            audit(Interactive(start, queries), PureDP(1.0), PAIR, draws=2_000)
+
+
+def test_a_state_that_cannot_be_copied_costs_no_verdict() -> None:
+    class Strange(int):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("no copy")
+
+    def start(data: Any, *, rng: Generator) -> Any:
+        session = honest(data, rng=rng)
+        session.limit = Strange(2)
+        return session
+
+    result = audit(Interactive(start, ["sum"], rounds=3), PureDP(1.0), PAIR, draws=4_000, seed=1)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert any(
+        "its state could not be read" in text for text in (*result.notes, result.not_covered)
+    )
+
+
+def test_stored_calls_belong_to_one_strategy(tmp_path: Any) -> None:
+    rng = np.random.default_rng(0)
+    session = Interactive(honest, ["sum", "positive"], rounds=2)
+    one, other = (
+        PAIR.facing(session.adaptive("sum", "sum", "positive", "sum", 2, cuts))
+        for cuts in (session.quantiles([PAIR.left * k], rng=rng) for k in (1, 2))
+    )
+    assert str(one.left.strategy) == str(other.left.strategy)
+    assert digest(one.left) != digest(other.left)
+
+    def first(transcript: Any) -> str:
+        return "sum"
+
+    def second(transcript: Any) -> str:
+        return "positive"
+
+    first.__name__ = second.__name__ = "mine"
+    settings = Settings(cache_dir=tmp_path)
+    audit(Interactive(honest, strategies=[first]), PureDP(1.0), PAIR, draws=500, settings=settings)
+    with pytest.raises(StoreError, match="its code has changed since"):
+        audit(Interactive(honest, strategies=[closing(second)]), PureDP(1.0), PAIR, draws=500,
+              settings=settings)  # fmt: skip
+
+
+def closing(function: Any) -> Any:
+    def mine(transcript: Any) -> Any:
+        return function(transcript)
+
+    return mine

@@ -232,6 +232,8 @@ def test_a_session_that_cannot_start_is_an_error_of_the_mechanism() -> None:
         ({"spent": 1.0}, TypeError, "spent must be a function"),
         ({"strategies": [3]}, TypeError, "strategies must be a list of strategies or functions"),
         ({"randomness": "dice"}, ArgumentError, "randomness must be one of"),
+        ({"strategies": [Strategy("s", len, interleaves=True)]}, ArgumentError,
+         "other must be a dataset if a strategy interleaves, got None"),
         ({"strategies": [max, max]}, ArgumentError, "strategies must have different names"),
         ({"start": lambda data, *, key: data, "randomness": "jax", "other": [1]}, ArgumentError,
          'randomness must not be "jax" if other is given'),
@@ -355,3 +357,108 @@ def test_a_strategy_of_the_user_keeps_its_name() -> None:
     own = Strategy("mine", lambda transcript: 1)
     session = Interactive(purse, [2], strategies=[own])
     assert [str(one) for one in session.strategies()] == ["mine", "repeat 2"]
+
+
+# --- mistakes of earlier versions ---
+
+
+def test_other_sessions_have_seeds_that_are_no_neighbours() -> None:
+    seeds: list[int] = []
+
+    def start(data: Any, *, seed: int) -> Any:
+        seeds.append(seed)
+        return lambda query: 0.0
+
+    session = Interactive(start, ["q"], randomness="integer", other=np.zeros(1), rounds=3)
+    drawn(session, "repeat q, beside other sessions", 2)
+    assert len(set(seeds)) == len(seeds) == 8
+    assert min(abs(a - b) for a in seeds[:4] for b in seeds[:4] if a != b) > 100
+
+
+def test_each_session_may_use_the_generator_once_as_a_seed() -> None:
+    def start(data: Any, *, rng: Generator) -> Any:
+        seed = rng
+        noise = np.random.default_rng(seed)
+        return lambda query: noise.random()
+
+    session = Interactive(start, ["q"], other=np.zeros(1), rounds=2)
+    (row,) = drawn(session, "repeat q, beside other sessions")
+    assert len({row[name] for name in row.dtype.names if "answer" in name}) == 4
+
+
+def test_a_session_may_reuse_the_buffer_of_its_answers() -> None:
+    def start(data: Any, *, rng: Generator) -> Any:
+        buffer = np.zeros(2)
+
+        def ask(query: Any) -> Any:
+            buffer[:] += 1
+            return buffer
+
+        return ask
+
+    def own(transcript: list[tuple[Any, Any]]) -> Any:
+        assert [answer.tolist() for _, answer in transcript] == [
+            [at + 1] * 2 for at in range(len(transcript))
+        ]
+        return "q"
+
+    (row,) = drawn(Interactive(start, strategies=[own], rounds=3, width=2))
+    assert [row[f"answer {at}"].tolist() for at in (1, 2, 3)] == [[1, 1], [2, 2], [3, 3]]
+
+
+@pytest.mark.parametrize("reported", [math.nan, None, "much"])
+def test_a_report_must_be_a_number(reported: Any) -> None:
+    session = Interactive(purse, [1], spent=lambda s: reported, limit=1.0)
+    with pytest.raises(MechanismError, match="spent must return a number for purse, got"):
+        drawn(session)
+
+
+def test_complex_and_huge_answers_are_refused() -> None:
+    for answer in (1 + 2j, 10**400):
+        with pytest.raises(MechanismError, match="must answer with a text, None, or width=1"):
+            drawn(Interactive(lambda data, *, rng, a=answer: lambda query: a, ["q"]))
+
+
+def test_a_copied_adaptive_strategy_keeps_its_cuts() -> None:
+    session = Interactive(purse, {"a": 0.25, "b": 0.5}, rounds=4)
+    cuts = {"a": np.array([30.2] * 5), "b": np.array([99.0] * 5)}
+    strategy = session.adaptive("a", "a", "b", "b", 2, cuts)
+    copied = pickle.loads(pickle.dumps(strategy))
+    data = np.array([10.0, 20.0])
+    one, other = (
+        session(Interaction(data, s), 1, rng=np.random.default_rng(0)) for s in (strategy, copied)
+    )
+    assert np.array_equal(one, other)
+    assert one["answer 2"] == 30.5  # the first answer, 30.25, is above the cut
+
+
+def test_an_array_is_reset_each_time() -> None:
+    class Session:
+        def __init__(self) -> None:
+            self.spent = np.zeros(1)
+
+        def __call__(self, query: Any) -> float:
+            if self.spent[0] >= 1:
+                raise RuntimeError("over")
+            self.spent += 1
+            return 0.0
+
+    session = Interactive(lambda data, *, rng: Session(), ["q"], rounds=5, other=np.zeros(1))
+    broken = session.with_fault(Fault("reset by other sessions", ("spent",)))
+    (row,) = drawn(broken, "repeat q, beside other sessions")
+    assert [row[f"says {at}"] for at in range(1, 6)] == [""] * 5
+
+
+def test_states_that_cannot_be_added_or_read_have_no_such_mutants() -> None:
+    class Session:
+        def __init__(self) -> None:
+            self.cells, self.loop = [[0.0]], []
+            self.loop.append(self.loop)
+
+        def __call__(self, query: Any) -> float:
+            self.cells[0][0] += 1
+            return 0.0
+
+    assert list(faults_of(Interactive(lambda data, *, rng: Session(), ["q"], rounds=3))) == [
+        "cells not updated"
+    ]
