@@ -49,4 +49,11 @@ MUTANTS = (
         "value",
         DATA,
     ),
+    Mutant(
+        "data/interaction.py",
+        "data without a digest have one",
+        "return known and known + repr(value.strategy).encode()",
+        "return known + repr(value.strategy).encode()",
+        ("tests/data/test_interaction.py",),
+    ),
 )

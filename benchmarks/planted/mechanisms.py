@@ -15,6 +15,8 @@ INDEPENDENCE = (MECHANISMS, "tests/mechanisms/test_independence.py")
 OUTCOMES = ("tests/mechanisms/test_outcomes.py",)
 WORKERS = ("tests/mechanisms/test_workers.py",)
 COMMAND = ("tests/mechanisms/test_command.py",)
+SESSIONS = ("tests/mechanisms/test_interactive.py",)
+QUERIES = ("tests/mechanisms/test_sql.py",)
 
 MUTANTS = (
     Mutant(
@@ -296,5 +298,47 @@ MUTANTS = (
         "return None if math.isnan(value) else value",
         "return value",
         COMMAND,
+    ),
+    Mutant(
+        "mechanisms/interactive.py",
+        "other sessions have neighbouring seeds",
+        'np.random.SeedSequence([randomness["seed"], at + 1]).generate_state(1)',
+        '[randomness["seed"] + at + 1]',
+        SESSIONS,
+    ),
+    Mutant(
+        "mechanisms/interactive.py",
+        "an interaction goes on at the limit",
+        "spent[0] > self.limit:",
+        "spent[0] > 2 * self.limit:",
+        SESSIONS,
+    ),
+    Mutant(
+        "mechanisms/interactive.py",
+        "an answer is a view of the session's buffer",
+        "np.array(answer, dtype=np.float64).ravel()",
+        "np.asarray(answer, dtype=np.float64).ravel()",
+        SESSIONS,
+    ),
+    Mutant(
+        "mechanisms/interactive.py",
+        "a budget that is not updated is updated",
+        "self.kind == NOT_UPDATED or",
+        "False or",
+        SESSIONS,
+    ),
+    Mutant(
+        "mechanisms/sql.py",
+        "what a query changes stays",
+        "        finally:\n            database.restore()\n",
+        "        finally:\n            database.keep()\n",
+        QUERIES,
+    ),
+    Mutant(
+        "mechanisms/sql.py",
+        "the right dataset is not loaded",
+        "if not seen or seen not in self._loaded:",
+        "if not self._loaded:",
+        QUERIES,
     ),
 )
