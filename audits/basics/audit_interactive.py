@@ -62,7 +62,7 @@ def audit_refunded_answers(auditor):
 
 
 class Confirming(Budget):
-    """Say of a released sum whether it is too high.
+    """Answer whether a released sum is too high.
 
     Only released values are accepted. So every fixed sequence of values is refused.
     """
@@ -139,7 +139,7 @@ def audit_odometer(auditor):
     auditor.check(odometer_of(1.0), claim, PAIR, draws=40_000)
 
 
-@pytest.mark.known_violation("the odometer reports half of what is spent")
+@pytest.mark.known_violation("the odometer reports only half of the loss")
 def audit_odometer_that_reports_half(auditor):
     auditor.check(odometer_of(0.5), PureDP(EPSILON), PAIR, draws=40_000)
 

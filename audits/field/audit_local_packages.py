@@ -1,8 +1,8 @@
 """Local mechanisms of small packages, as `make test-adapters-hunt` installs them.
 
 Each claim is quoted in the audit or in `source`. The audits are skipped if a package is not
-installed. If a package releases an array of reports, the audit gives it several users, of whom one
-is replaced.
+installed. If a package releases an array of reports, the audit gives it several users.
+One of these users is replaced.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class _Database(Protocol):
     def run(self, statement: str) -> Rows:
         """Run a statement, and return the names of its columns and its rows."""
 
-    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows; the statement has the places ``{}``."""
+    def insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert at least one row into a table, whose name is quoted."""
 
     def restore(self) -> None:
         """Undo what happened since :meth:`keep`."""
@@ -245,8 +245,7 @@ class SQL:
                 database.run(f"CREATE TABLE {_quoted(name)} ({listed})")
                 rows = list(zip(*columns.values(), strict=True))
                 if rows:
-                    places = ", ".join(["{}"] * len(columns))
-                    database.insert(f"INSERT INTO {_quoted(name)} VALUES ({places})", rows)
+                    database.insert(_quoted(name), rows)
             for statement in self.setup:
                 database.run(statement)
             database.keep()
@@ -286,8 +285,9 @@ class _DuckDB:
         result = self._connection.execute(statement)
         return [column[0] for column in result.description or ()], result.fetchall()
 
-    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._connection.executemany(statement.replace("{}", "?"), rows)
+    def insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        places = ", ".join("?" * len(rows[0]))
+        self._connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
 
     def restore(self) -> None:
         with contextlib.suppress(Exception):  # a query may have ended the transaction
@@ -323,16 +323,19 @@ class _Alchemy:
         )
 
     def run(self, statement: str) -> Rows:
-        result = self._connection.exec_driver_sql(statement)
+        # Without parameters, a driver does not read % in a statement as a place of one.
+        plain = {"no_parameters": True}
+        result = self._connection.exec_driver_sql(statement, execution_options=plain)
         if not result.returns_rows:
             return [], []
         return list(result.keys()), [tuple(row) for row in result.fetchall()]
 
-    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         names = [f"c{at}" for at in range(len(rows[0]))]
-        places = statement.format(*(f":{name}" for name in names))
-        values = [dict(zip(names, row, strict=True)) for row in rows]
-        self._connection.execute(self._sql.text(places), values)
+        places = ", ".join(f":{name}" for name in names)
+        escaped = table.replace("\\", "\\\\").replace(":", "\\:")
+        statement = self._sql.text(f"INSERT INTO {escaped} VALUES ({places})")
+        self._connection.execute(statement, [dict(zip(names, row, strict=True)) for row in rows])
 
     def restore(self) -> None:
         self._connection.rollback()

@@ -109,6 +109,14 @@ def test_frames_keep_their_columns_and_dicts_are_tables(engine: str) -> None:
     assert one(query, tables, engine=engine) == 2
 
 
+def test_names_and_queries_may_hold_any_letters(engine: str) -> None:
+    frame = pd.DataFrame({"a{}": [1, 2], "b:c": [3, 4], "d%s": [5, 6], 'e"f': [7, 8]})
+    query = """SELECT sum("a{}") + sum("b:c") + sum("d%s") + sum("e""f") FROM data"""
+    assert one(query, frame, engine=engine) == 36
+    query = """SELECT count(*) % 3 FROM "t:{}%" WHERE 'ab' LIKE '%b' AND ':x' = ':x'"""
+    assert one(query, engine=engine, table="t:{}%") == 1
+
+
 def test_results_are_values_dicts_and_groups(engine: str) -> None:
     assert one("SELECT value FROM data WHERE value > 100", engine=engine) is None
     grouped = "SELECT user_id, sum(value) AS s, count(*) AS n FROM data GROUP BY user_id"
