@@ -23,6 +23,7 @@ from dpaudit.engine.driver import Instrument, run_audit
 from dpaudit.engine.explore import least_draws
 from dpaudit.engine.sessions import facing_strategies, interactive
 from dpaudit.engine.task import Task, check_relation, divide
+from dpaudit.engine.views import seen_with_both_sides, side_channel
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import (
@@ -152,6 +153,10 @@ def scored(score: Any, mechanism: Any) -> Any:
             "mechanism must draw its outputs if score is given, got "
             f"{mechanism_name(mechanism)}, which {kind_of(mechanism)}"
         )
+    if side_channel(mechanism) is not None:
+        raise TypeError(
+            f"score must be None for {mechanism_name(mechanism)}, whose outcome is one number"
+        )
     return Scored(mechanism, score)
 
 
@@ -272,6 +277,7 @@ def checked_task(
     session = interactive(mechanism)
     if session is not None:
         pairs = facing_strategies(session, pairs, rng=generator(seed, name, "strategies"))
+    pairs = seen_with_both_sides(mechanism, pairs)
     space = pairs if isinstance(pairs, SearchSpace | Portfolio | AllPairs) else None
     if space is not None and instrument is not None:
         raise ArgumentError(
@@ -524,14 +530,15 @@ def audit(
             f"method={method!r}"
         )
     given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
+    is_side_channel = side_channel(mechanism) is not None
     with working(settings.workers, settings.executor) as workers:
         task = replace(
             task,
             watch=settings.watch(),
-            workers=workers,
+            workers=None if is_side_channel else workers,
             cache_dir=settings.cache_dir,
-            shrinks=settings.shrink,
-            edits=edits_wanted(mutants),
+            shrinks=settings.shrink and not is_side_channel,
+            edits=edits_wanted(mutants) and not is_side_channel,
         )
         result = _audited(task, mechanism, given)
     return replace(result, seconds=time.perf_counter() - start)

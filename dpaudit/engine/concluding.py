@@ -21,6 +21,7 @@ from dpaudit.engine.mutation import TOO_FEW_DRAWS, CodeRuns, MutantRuns
 from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task, other_relations
 from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
+from dpaudit.engine.views import side_channel
 from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
 from dpaudit.mechanisms import TIME_IS_OVER, mechanism_name
@@ -327,6 +328,12 @@ def advice(
     )
 
 
+_ADVICE_ON_SIDE_CHANNELS = (
+    "Let every call do the same work, whatever the data are: fixed numbers of iterations and sizes "
+    "of arrays. Or release the answer only after a fixed time."
+)
+
+
 def _advice_on_a_violation(task: Task, found: Certificate) -> str:
     lower = found.epsilon.lower
     if task.float_attack and (bits := explanation(found.witness.event)):
@@ -513,7 +520,9 @@ def conclude(
         + notes
         + notes_on_task(task, found),
         not_covered=found.not_covered + _not_run(mutant_runs.results) + _no_code(mutant_runs.code),
-        advice=advice(task, found, verdict, mutant_runs, family),
+        advice=_ADVICE_ON_SIDE_CHANNELS
+        if verdict is Verdict.REFUTED and side_channel(mechanism) is not None
+        else advice(task, found, verdict, mutant_runs, family),
         pair=None if pair_words else found.pair,
         event=found.event,
     )

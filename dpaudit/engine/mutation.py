@@ -23,6 +23,7 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import least_draws
 from dpaudit.engine.sessions import budget_mutants
 from dpaudit.engine.task import Task, divide
+from dpaudit.engine.views import side_channel, side_channel_mutants
 from dpaudit.errors import MechanismError, MechanismTimeout
 from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (
@@ -132,6 +133,10 @@ def mutants_of(
     given : sequence
         Mutants that the user gave: mechanisms, and changes such as ``without("my_module.clip")``.
     """
+    observed = side_channel(mechanism)
+    if observed is not None:
+        mutants = (*named(given, mechanism), *side_channel_mutants(observed))
+        return NoiseMutants((), mutants)
     pairs = [found.pair, *list(task.pairs)[: _RECORDED_PAIRS - 1]]
     datasets = [data for pair in pairs for data in (pair.left, pair.right)]
     try:

@@ -11,7 +11,7 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
-from dpaudit.mechanisms import Sampler, Scored, is_constant
+from dpaudit.mechanisms import Observed, Sampler, Scored, is_constant
 from dpaudit.neighbors import Portfolio
 from dpaudit.results import at_least
 from dpaudit.search import NO_ANSWER, SearchRecord, Trial, ranking
@@ -37,13 +37,17 @@ def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
         _OTHER_KEYS: sampler.has_other_keys,
         _NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
     }
+    if isinstance(sampler.mechanism, Observed):
+        chosen[sampler.mechanism.machine_words()] = True
     return tuple(words for words, applies in chosen.items() if applies)
 
 
 def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple[str, ...]:
     """Return what the audit did not test: options that are off, and pairs without draws."""
     found: tuple[str, ...] = ()
-    if sampler.saw_reals and not task.float_attack and task.stored is None:
+    if isinstance(sampler.mechanism, Observed):
+        found += ("the outputs themselves (audit the mechanism without Observed)",)
+    elif sampler.saw_reals and not task.float_attack and task.stored is None:
         found += ("low bits of the outputs (set float_attack=True)",)
     if isinstance(sampler.mechanism, Scored):
         found += ("outputs beyond their score (audit once without score=)",)

@@ -19,6 +19,7 @@ from dpaudit.mechanisms.interactive import (
 )
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.local import Longitudinal, Shuffled, Summed
+from dpaudit.mechanisms.observed import Observed
 from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
 from dpaudit.mechanisms.outcomes import (
     LateFailure,
@@ -76,6 +77,7 @@ __all__ = [
     "Kept",
     "LateFailure",
     "Longitudinal",
+    "Observed",
     "OneDraw",
     "Outcomes",
     "Processes",

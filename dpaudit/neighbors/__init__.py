@@ -9,7 +9,7 @@ recipes. An audit without a pair searches the pairs of :func:`portfolio`.
 
 from dpaudit.neighbors.frames import Schema
 from dpaudit.neighbors.pairs import AllPairs, NeighborPair, PairFamily, family
-from dpaudit.neighbors.portfolio import Portfolio, portfolio
+from dpaudit.neighbors.portfolio import Portfolio, each, portfolio
 from dpaudit.neighbors.recipes import (
     RECIPES,
     clip_boundary_user,
@@ -61,6 +61,7 @@ __all__ = [
     "clusters",
     "constant_against_random",
     "design_points",
+    "each",
     "edge",
     "family",
     "far_user",

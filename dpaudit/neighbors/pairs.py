@@ -135,9 +135,13 @@ class NeighborPair:
             object.__setattr__(self, name, value)
 
     def facing(self, strategy: Any) -> NeighborPair:
-        """Return this pair, on which an adversary with a strategy interacts with a session."""
+        """Return this pair, on which an adversary with a strategy interacts with a session.
+
+        A strategy whose text is empty does not change the recipe.
+        """
         left, right = (Interaction(side, strategy) for side in (self.left, self.right))
-        return replace(self, left=left, right=right, recipe=f"{strategy} ({self.recipe})")
+        words = f"{strategy} ({self.recipe})" if str(strategy) else self.recipe
+        return replace(self, left=left, right=right, recipe=words)
 
     def _differing(self) -> tuple[Any, ...]:
         """Return the users that differ; refuse differences that the relation does not allow."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +19,7 @@ from dpaudit.data import dataset_array, is_frame
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.crowds import Levels, around, crowds, holders, scalars, thinned
 from dpaudit.neighbors.frames import FrameTables, Schema, SchemaTables
-from dpaudit.neighbors.pairs import NeighborPair, of_one_kind
+from dpaudit.neighbors.pairs import AllPairs, NeighborPair, PairFamily, family, of_one_kind
 from dpaudit.neighbors.recipes import (
     Crowd,
     checked_ends,
@@ -137,6 +139,48 @@ class Portfolio:
 
     def __repr__(self) -> str:
         return f"Portfolio({self.name}: {len(self.pairs)} pairs, {len(self.spaces)} spaces)"
+
+
+Change = Callable[[NeighborPair], NeighborPair]
+
+
+def each(pairs: Any, change: Change) -> Any:
+    """Return the same kind of pairs, of which each pair is changed.
+
+    Parameters
+    ----------
+    pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace, Portfolio or AllPairs
+        The pairs. All pairs of some values become a family.
+    change : callable
+        ``change(pair) -> pair``.
+    """
+    if isinstance(pairs, SearchSpace):
+        return replace(pairs, build=_Changed(pairs.build, change), name=pairs.name)
+    if isinstance(pairs, Portfolio):
+        spaces = tuple(each(space, change) for space in pairs.spaces)
+        changed = {id(pair): change(pair) for pair in pairs.pairs}
+        ends, small = (
+            tuple(changed.get(id(pair)) or change(pair) for pair in some)
+            for some in (pairs.ends, pairs.small)
+        )
+        held = tuple(changed[id(pair)] for pair in pairs.pairs)
+        return replace(pairs, pairs=held, spaces=spaces, ends=ends, small=small, variant=None)
+    if isinstance(pairs, AllPairs):
+        places = itertools.combinations(range(len(pairs.values)), 2)
+        return PairFamily(pairs.name, tuple(change(pairs.pair(*both)) for both in places))
+    held_in = family(pairs)
+    return PairFamily(held_in.name, tuple(map(change, held_in)))
+
+
+class _Changed:
+    """A function that builds a pair and changes it, with the arguments of the first function."""
+
+    def __init__(self, build: Callable[..., NeighborPair], change: Change) -> None:
+        functools.update_wrapper(self, build, updated=())
+        self.build, self.change = build, change
+
+    def __call__(self, **parameters: Any) -> NeighborPair:
+        return self.change(self.build(**parameters))
 
 
 @listed

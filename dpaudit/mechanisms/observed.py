@@ -1,0 +1,268 @@
+"""Side channels: how long a call of a mechanism takes, and how much memory it needs.
+
+The calls run in a forked process, one for each draw. They come in blocks. A block observes both
+datasets of the pair, in a random order, so a machine that becomes slower or faster changes both
+sides alike. Three more rules keep the machine out of the difference between the two sides:
+
+- Each observed call follows a call on the same dataset that is not observed. So the caches of
+  the processor, and values that the mechanism keeps, are the same before each observed call.
+- A duration is divided by the duration of a call on the right dataset, the reference, which is
+  observed immediately afterwards in the same way. The adversary knows this dataset, and could
+  measure it on the same machine. So the ratio is post-processing of the duration.
+- Blocks are observed in advance, and their order is then random. So slow periods of the machine
+  are not consecutive draws.
+
+With these rules, the draws of one side are independent given the states of the machine, but the
+state may differ from block to block. Let p_t and q_t be the probabilities of an event on the left and
+on the right in block t, given the states of the machine in all blocks. The claim gives ``p_t <=
+exp(epsilon) q_t + delta`` for each t, so the averages over the blocks satisfy the same inequality.
+The number of times that the event fires is a sum of independent indicators of different
+probabilities. Its tails beyond the mean are no heavier than those of a binomial distribution with
+the average probability (Hoeffding 1956, "On the distribution of the number of successes in
+independent trials", Theorem 4), and the bounds need only binomial tails. The gain of a bet has a
+mean of at most 1 at each (p_t, q_t) that the claim allows, so sequential audits need no such
+argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import math
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.data import Interaction, digest, handed
+from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms.children import ChildError, in_child
+from dpaudit.mechanisms.protocols import mechanism_name
+
+Floats = NDArray[np.float64]
+
+OBSERVE = ("time", "memory")
+
+_FIELDS = {"time": "relative duration", "memory": "peak memory"}
+_AHEAD, _SECONDS_AHEAD = 8, 1.0
+"""Blocks that are observed for each draw, and seconds after which no more are observed."""
+_LEAST_BLOCKS = 256
+_KEPT = 2**17  # durations that are kept for the report of the machine's noise
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The two datasets of a pair, which are observed together.
+
+    Parameters
+    ----------
+    left, right : object
+        The datasets.
+    """
+
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        return f"Beside({digest(self.left).hex()}, {digest(self.right).hex()})"
+
+    def side_of(self, data: Any) -> int:
+        """Return 0 for the left dataset and 1 for the right dataset."""
+        content = digest(data)
+        for place, side in enumerate((self.left, self.right)):
+            if data is side or (content and content == digest(side)):
+                return place
+        raise MechanismError("an observed dataset must be a side of its pair")
+
+
+class Observed:
+    """A mechanism whose outcome is the duration, or the peak memory, of each call.
+
+    The outputs of the mechanism are not used. So an audit of this mechanism tests what an adversary
+    learns who measures how long a release takes, or how much memory it needs.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng)``. It is called for one draw at a time, in a forked process.
+    observe : {"time", "memory"}, optional
+        With "time" (the default), the outcome is the duration of a call, divided by the duration of
+        a call on the right dataset of the pair. With "memory", the outcome is the largest number of
+        bytes that Python and numpy had allocated during the call. Memory of other libraries is not
+        seen.
+
+    Raises
+    ------
+    MechanismError
+        If the mechanism raises an exception, or if this system cannot fork a process.
+
+    Notes
+    -----
+    Draws are not seeded, because durations cannot be replayed. Workers do not draw, because
+    processes that run at the same time would slow each other down.
+
+    Examples
+    --------
+    >>> def noisy_sum(data, size, *, rng):
+    ...     return data.sum() + rng.laplace(size=size)
+    >>> Observed(noisy_sum, "memory")
+    Observed(noisy_sum, 'memory')
+    """
+
+    dpaudit_unseeded = True
+
+    def __init__(self, mechanism: Callable[..., Any], observe: str = "time") -> None:
+        self.mechanism = _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
+        if hasattr(mechanism, "pmf"):
+            raise ArgumentError(
+                f"mechanism must be called for its outputs, got {mechanism_name(mechanism)}, which "
+                "has a pmf"
+            )
+        self.observe = _validate.choice(OBSERVE, observe=observe)
+        self.extra = 0.0
+        """Share of the usual duration or memory that a mutant adds on the left dataset."""
+        self.__name__ = f"{observe} of {mechanism_name(mechanism)}"
+        self.seen: list[Floats] = []
+        """Durations in seconds, or bytes, of calls on the reference."""
+        self._waiting: dict[str, list[Floats]] = {}
+
+    def __repr__(self) -> str:
+        return f"Observed({mechanism_name(self.mechanism)}, {self.observe!r})"
+
+    @staticmethod
+    def view(left: Any, right: Any) -> Beside:
+        """Return what a call needs to know of the pair: both datasets."""
+        return Beside(left, right)
+
+    def with_extra(self, extra: float) -> Observed:
+        """Return a mutant, whose calls on the left dataset need a larger share of time or memory.
+
+        Parameters
+        ----------
+        extra : float
+            Share of the usual duration or memory that is added, > 0.
+        """
+        mutant = Observed(self.mechanism, self.observe)
+        mutant.extra = _validate.positive(extra=extra)
+        mutant.__name__ = f"{self.__name__}, +{100 * extra:g}% on the left"
+        return mutant
+
+    @property
+    def usual(self) -> tuple[str, str, str]:
+        """Quartiles and median of what calls on the right dataset need, as (low, median, high)."""
+        held = np.concatenate(self.seen or [np.zeros(1)])
+        low, middle, high = (self._words(float(q)) for q in np.quantile(held, [0.25, 0.5, 0.75]))
+        return low, middle, high
+
+    def machine_words(self) -> str:
+        """Return a sentence about the noise of the machine, "" before any call was observed."""
+        if not self.seen:
+            return ""
+        low, middle, high = self.usual
+        needs = "takes" if self.observe == "time" else "needs"
+        return (
+            f"A call on the right dataset {needs} {middle} in the median. The noise of this "
+            f"machine and of the mechanism: half of all calls need {low} to {high}."
+        )
+
+    def _words(self, value: float) -> str:
+        return _seconds(value) if self.observe == "time" else f"{value:,.0f} bytes"
+
+    def __call__(self, data: Interaction, size: int, *, rng: np.random.Generator) -> Any:
+        """Return the outcomes of `size` calls, as records of one number."""
+        if not isinstance(data, Interaction) or not isinstance(data.strategy, Beside):
+            raise MechanismError(
+                f"{self!r} must get both datasets of a pair. Pass it to dpaudit.audit"
+            )
+        pair = data.strategy
+        side, key = pair.side_of(data.data), repr(pair)
+        waiting = self._waiting.setdefault(key, [np.zeros(0), np.zeros(0)])
+        if len(waiting[side]) < size:
+            self._observe(pair, waiting, size - len(waiting[side]), rng)
+        values, waiting[side] = waiting[side][:size], waiting[side][size:]
+        records = np.zeros(size, dtype=[(_FIELDS[self.observe], np.float64)])
+        records[_FIELDS[self.observe]] = values
+        return records
+
+    def _observe(
+        self, pair: Beside, waiting: list[Floats], blocks: int, rng: np.random.Generator
+    ) -> None:
+        """Observe at least so many blocks, and add their outcomes to those that wait."""
+        least = max(blocks, _LEAST_BLOCKS if self.observe == "time" else 1)
+        compute = functools.partial(
+            _blocks, self.mechanism, pair, self.observe, blocks, _AHEAD * least, rng
+        )
+        try:
+            values, usual = in_child(compute, limit=math.inf)
+        except ChildError as error:
+            raise MechanismError(f"{mechanism_name(self.mechanism)}: {error}") from error
+        if sum(map(len, self.seen)) < _KEPT:
+            self.seen.append(usual)
+        if self.extra:
+            values[0] += self.extra * (1.0 if self.observe == "time" else float(np.median(usual)))
+        for side in (0, 1):
+            order = rng.permutation(values.shape[1])
+            waiting[side] = np.concatenate([waiting[side], values[side, order]])
+
+
+def _blocks(
+    mechanism: Any, pair: Beside, observe: str, least: int, most: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return the outcomes of blocks, shape (2, blocks), and what calls on the reference needed."""
+    once = _timed if observe == "time" else _measured
+    sides, end = (pair.left, pair.right), time.monotonic() + _SECONDS_AHEAD
+    values: list[list[float]] = [[], []]
+    usual: list[float] = []
+    if observe == "memory":
+        tracemalloc.start()
+    gc.collect()
+    gc.disable()
+    while len(usual) < least or (len(usual) < most and time.monotonic() < end):
+        first = int(rng.integers(2))
+        for side in (first, 1 - first):
+            value = _after_another(once, mechanism, sides[side], rng)
+            reference = value
+            if observe == "time":
+                reference = _after_another(once, mechanism, pair.right, rng)
+                value /= reference
+            values[side].append(value)
+            if side == 1:
+                usual.append(reference)
+    return np.array(values), np.array(usual)
+
+
+def _after_another(
+    once: Callable[..., float], mechanism: Any, data: Any, rng: np.random.Generator
+) -> float:
+    """Observe a call that follows another call on the same dataset."""
+    mechanism(handed(data), 1, rng=np.random.default_rng(int(rng.integers(2**63))))
+    return once(mechanism, handed(data), np.random.default_rng(int(rng.integers(2**63))))
+
+
+def _timed(mechanism: Any, data: Any, rng: np.random.Generator) -> float:
+    start = time.perf_counter_ns()
+    mechanism(data, 1, rng=rng)
+    return max(time.perf_counter_ns() - start, 1) / 1e9
+
+
+def _measured(mechanism: Any, data: Any, rng: np.random.Generator) -> float:
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    mechanism(data, 1, rng=rng)
+    return float(max(tracemalloc.get_traced_memory()[1] - before, 0))
+
+
+def _seconds(value: float) -> str:
+    """Return seconds in words of three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
