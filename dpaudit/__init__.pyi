@@ -54,7 +54,9 @@ from .mechanisms import AdditiveNoise as AdditiveNoise
 from .mechanisms import Command as Command
 from .mechanisms import Interactive as Interactive
 from .mechanisms import Longitudinal as Longitudinal
+from .mechanisms import Observed as Observed
 from .mechanisms import Outcomes as Outcomes
+from .mechanisms import Released as Released
 from .mechanisms import Shuffled as Shuffled
 from .mechanisms import Strategy as Strategy
 from .mechanisms import Subprocess as Subprocess

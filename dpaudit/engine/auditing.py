@@ -144,9 +144,10 @@ def scored(score: Any, mechanism: Any) -> Any:
     """
     if score is None:
         return mechanism
-    if not callable(score):
+    if not callable(score) and not _is_classifier(score):
         raise TypeError(
-            f"score must be a function score(outputs) that returns an array [size], got {score!r}"
+            "score must be a function score(outputs) that returns an array [size], or a classifier "
+            f"of scikit-learn, got {score!r}"
         )
     if isinstance(mechanism, AdditiveNoise | ExactMechanism):
         raise TypeError(
@@ -157,7 +158,26 @@ def scored(score: Any, mechanism: Any) -> Any:
         raise TypeError(
             f"score must be None for {mechanism_name(mechanism)}, whose outcome is one number"
         )
-    return Scored(mechanism, score)
+    return mechanism if _is_classifier(score) else Scored(mechanism, score)
+
+
+def _is_classifier(score: Any) -> bool:
+    """Return whether a score is learnt: an object with the methods of scikit-learn's classifiers.
+
+    Raises
+    ------
+    TypeError
+        If the object can be fitted, but gives no score. Also for the class of an estimator.
+    """
+    if not callable(getattr(score, "fit", None)):
+        return False
+    scores = any(callable(getattr(score, n, None)) for n in ("decision_function", "predict_proba"))
+    if isinstance(score, type) or not scores or not hasattr(score, "get_params"):
+        raise TypeError(
+            "score must be an instance of a classifier with predict_proba or decision_function, "
+            f"got {_validate.describe(score)}"
+        )
+    return True
 
 
 def wrapped_alike(variants: Any, mechanism: Any) -> Any:
@@ -418,7 +438,7 @@ def audit(
     failure_prob: float = DEFAULT_FAILURE_PROB,
     mutants: str | Sequence[Any] | None = ALL_MUTANTS,
     method: str | Instrument[Any] = "fixed",
-    score: Callable[[Any], Any] | None = None,
+    score: Callable[[Any], Any] | Any | None = None,
     float_attack: bool | FloatAttack = False,
     id: str | None = None,
     settings: Settings | None = None,
@@ -466,11 +486,13 @@ def audit(
         "sequential" for expensive mechanisms that draw their outputs. See
         :mod:`dpaudit.engine.bets`. A custom :class:`Instrument` replaces both methods. The custom
         instrument also audits the mutants.
-    score : callable, optional
+    score : callable or classifier, optional
         Fixed function ``score(outputs) -> [size]``. The score of a draw depends only on the output
         of that draw. The audit uses the scores instead of the outputs. A score is post-processing,
         so everything certified for the scores holds for the outputs. Pass a score if you know a
-        good one, such as a likelihood ratio. The score must not depend on draws of this audit.
+        good one, such as a likelihood ratio. The score must not depend on draws of this audit. Or
+        pass a classifier of scikit-learn that is not fitted. Copies are fitted to exploration
+        draws, and the fitted score competes with the scores that dpaudit learns by itself.
     float_attack : bool or FloatAttack, optional
         Whether the low bits of floating-point outputs are also examined. A :class:`FloatAttack`
         gives the values and scales to try. The default is False.
@@ -537,6 +559,7 @@ def audit(
             watch=settings.watch(),
             workers=None if is_side_channel else workers,
             cache_dir=settings.cache_dir,
+            estimator=score if score is not None and _is_classifier(score) else None,
             shrinks=settings.shrink and not is_side_channel,
             edits=edits_wanted(mutants) and not is_side_channel,
         )

@@ -119,6 +119,8 @@ class Task:
         Instrument for mechanisms that draw their outputs; by default, counts or bets.
     float_attack : bool or FloatAttack
         Whether the low bits of outputs are also examined.
+    estimator : object, optional
+        Classifier of scikit-learn, which is fitted to exploration draws and gives one more score.
     is_brief : bool
         Whether only the refutation of the claim matters, which is so for a mutant. In this case, no
         profile is certified, and draws are made in a few calls.
@@ -152,6 +154,7 @@ class Task:
     sequential: bool = False
     instrument: Any = None
     float_attack: bool | FloatAttack = False
+    estimator: Any = None
     is_brief: bool = False
     is_trial: bool = False
     wants_simple: bool = False
@@ -246,6 +249,7 @@ class Task:
             learn_share=learn_share,
             wants_profile=not self.is_brief,
             enough=self._enough if self.wants_simple else None,
+            estimator=self.estimator,
         )
 
     @property

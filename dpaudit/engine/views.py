@@ -31,7 +31,7 @@ def seen_with_both_sides(mechanism: Any, pairs: Any) -> Any:
         return pairs
 
     def change(pair: NeighborPair) -> NeighborPair:
-        return pair.facing(view(pair.left, pair.right))
+        return pair.facing(view(pair.left, pair.right, pair.by))
 
     return each(pairs, change)
 

@@ -169,6 +169,8 @@ class Goal:
     enough : float or None
         Value that suffices: an epsilon, or a ratio for a curve. Among the events that reach this
         value, the best event of the simplest kind is chosen. None if the best event is wanted.
+    estimator : object, optional
+        Classifier of scikit-learn, copies of which are fitted to give one more score.
     """
 
     delta: float | None
@@ -180,6 +182,7 @@ class Goal:
     learn_share: float = LEARN_SHARE
     wants_profile: bool = True
     enough: float | None = None
+    estimator: Any = None
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from dpaudit.events.scores import (
     TableScore,
     additive_score,
     boosted_score,
+    estimated_score,
     logistic_score,
 )
 from dpaudit.events.screening import SCREENED, left_over
@@ -51,6 +52,7 @@ def all_scores(
     right: Floats,
     rng: np.random.Generator,
     float_attack: FloatAttack | None,
+    estimator: Any = None,
 ) -> list[Score]:
     """Return all scores that are worth cutting.
 
@@ -64,6 +66,8 @@ def all_scores(
         Generator for the tree learner.
     float_attack : FloatAttack, optional
         If given, also use the low bits of the outputs.
+    estimator : object, optional
+        Classifier of scikit-learn that gives one more score.
     """
     seen = all_features(encoder, left, right)
     if float_attack is not None:
@@ -90,6 +94,9 @@ def all_scores(
     scores: list[Score] = [*plain, *telling, *fine]
     if tables and len(encoder.own) > 1:
         scores += _of_many(encoder, tables, left, right, rng)
+    ordered = [table.feature for table in tables if table.feature.ordered]
+    if estimator is not None and ordered:
+        scores.append(estimated_score(estimator, ordered, left, right, rng))
     return scores
 
 
@@ -172,7 +179,7 @@ def learn(
     learn_left, learn_right = (x[:h] for x, h in zip(encoded, halves, strict=True))
     rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
     cuts = []
-    for score in all_scores(encoder, learn_left, learn_right, rng, float_attack):
+    for score in all_scores(encoder, learn_left, learn_right, rng, float_attack, goal.estimator):
         # If no draw was used to choose a feature, all draws may be used to cut the feature.
         cuts.append(cut(score, *(score(x) for x in (encoded if is_plain(score) else rest))))
     chosen = choose(encoder, [c for c in cuts if c is not None], goal)

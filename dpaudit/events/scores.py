@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.errors import ArgumentError
 from dpaudit.events.encoding import Encoder, number_words, row_words
 from dpaudit.events.features import Feature
 from dpaudit.events.screening import chi_square_excess
@@ -374,26 +375,14 @@ def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> 
     """Return a linear log-likelihood ratio, from logistic regression on standardised features."""
     from sklearn.linear_model import LogisticRegression
 
-    ordered = [f for f in features if f.ordered]
-    x = _matrix(ordered, np.concatenate([left, right]))
-    gaps = np.isnan(x).any(axis=0)
-    center = np.where(gaps, 0.0, np.nan_to_num(x).mean(axis=0))
-    spread = np.nan_to_num(x).std(axis=0)
-    spread[spread == 0] = 1.0
-
-    def design(x: Floats) -> Floats:
-        scaled = np.clip((x - center) / spread, -50, 50)
-        return np.hstack([np.nan_to_num(scaled), np.isnan(x[:, gaps])])
-
+    design = _design([f for f in features if f.ordered], np.concatenate([left, right]))
     y = np.repeat([1, 0], [len(left), len(right)])
     with _quietly_on_one_thread():
         model = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=30, tol=1e-4).fit(
-            design(x), y
+            design(np.concatenate([left, right])), y
         )
     weights, middle = np.asarray(model.coef_[0]), float(model.intercept_[0])
-    return ModelScore(
-        "logistic score", lambda e: (design(_matrix(ordered, e)) * weights).sum(axis=1) + middle
-    )
+    return ModelScore("logistic score", lambda e: (design(e) * weights).sum(axis=1) + middle)
 
 
 def boosted_score(
@@ -420,6 +409,86 @@ def boosted_score(
             return np.asarray(model.decision_function(_matrix(features, encoded)))
 
     return ModelScore("boosted-tree score", read)
+
+
+def estimated_score(
+    estimator: Any,
+    features: Sequence[Feature],
+    left: Floats,
+    right: Floats,
+    rng: np.random.Generator,
+) -> ModelScore:
+    """Return the score of a classifier of scikit-learn, or of one with the same methods.
+
+    A copy of the classifier is fitted to standardised features. Missing values are 0, and further
+    columns mark them.
+
+    Parameters
+    ----------
+    estimator : object
+        A classifier with ``fit``, and with ``predict_proba`` or ``decision_function``.
+    features : sequence of Feature
+        At least one feature.
+    left, right : ndarray, shape [size, k]
+        Encoded draws from which to learn. The left draws are class 1.
+    rng : numpy.random.Generator
+        Generator that gives the seed of a classifier whose ``random_state`` is None.
+
+    Raises
+    ------
+    ArgumentError
+        If the classifier raises an exception, or does not score each draw by a number.
+    """
+    from sklearn.base import clone
+
+    design = _design(features, np.concatenate([left, right]))
+    y = np.repeat([1, 0], [len(left), len(right)])
+    name = type(estimator).__name__
+    try:
+        model: Any = clone(estimator)
+        if model.get_params().get("random_state", 0) is None:
+            model.set_params(random_state=int(rng.integers(2**31)))
+        with _quietly_on_one_thread():
+            model.fit(design(np.concatenate([left, right])), y)
+    except Exception as error:
+        raise ArgumentError(
+            f"score must be a classifier that can be fitted, got {name}, which raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+    def read(encoded: Floats) -> Floats:
+        x = design(encoded)
+        with _quietly_on_one_thread():
+            if hasattr(model, "decision_function"):
+                values = np.asarray(model.decision_function(x), dtype=np.float64)
+            else:
+                p = np.asarray(model.predict_proba(x), dtype=np.float64)[:, 1]
+                p = np.clip(p, 1e-12, 1 - 1e-12)
+                values = np.log(p) - np.log1p(-p)
+        if values.shape != (len(encoded),):
+            raise ArgumentError(
+                f"score must be a classifier that gives one number for each draw, got {name}, "
+                f"which gave shape {values.shape}"
+            )
+        return np.nan_to_num(values)
+
+    return ModelScore(f"score of {name}", read)
+
+
+def _design(features: Sequence[Feature], seen: Floats) -> Callable[[Floats], Floats]:
+    """Return a function that standardises features, and marks those that may be missing."""
+    x = _matrix(features, seen)
+    gaps = np.isnan(x).any(axis=0)
+    center = np.where(gaps, 0.0, np.nan_to_num(x).mean(axis=0))
+    spread = np.nan_to_num(x).std(axis=0)
+    spread[spread == 0] = 1.0
+
+    def design(encoded: Floats) -> Floats:
+        x = _matrix(features, encoded)
+        scaled = np.clip((x - center) / spread, -50, 50)
+        return np.hstack([np.nan_to_num(scaled), np.isnan(x[:, gaps])])
+
+    return design
 
 
 @functools.cache

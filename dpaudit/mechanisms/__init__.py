@@ -43,6 +43,7 @@ from dpaudit.mechanisms.protocols import (
     seed_of,
     unseeded,
 )
+from dpaudit.mechanisms.released import Released
 from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.sql import SQL
 from dpaudit.mechanisms.subprocess import Subprocess
@@ -81,6 +82,7 @@ __all__ = [
     "OneDraw",
     "Outcomes",
     "Processes",
+    "Released",
     "SampledMechanism",
     "Sampler",
     "Sampling",

@@ -138,8 +138,9 @@ class Observed:
         return f"Observed({mechanism_name(self.mechanism)}, {self.observe!r})"
 
     @staticmethod
-    def view(left: Any, right: Any) -> Beside:
+    def view(left: Any, right: Any, by: str | None) -> Beside:
         """Return what a call needs to know of the pair: both datasets."""
+        del by
         return Beside(left, right)
 
     def with_extra(self, extra: float) -> Observed:

@@ -248,6 +248,32 @@ class _Tables:
         return {**left, **(right if relation == Relation.REPLACE_USER else {})}
 
 
+def new_together(rows: Sequence[Row], columns: Iterable[Column]) -> Row | None:
+    """Return categories that all occur in some rows, but in no row together; None if there are none.
+
+    Pairs of these categories are as rare as possible, so counts of single columns look usual.
+    """
+    found: Row = {}
+    agree = [0] * len(rows)  # chosen cells that each row holds
+    for column in columns:
+        often = Counter(row[column.name] for row in rows)
+        known = [value for value in column.categories if often[value]]
+        if len(known) < 2:
+            continue
+
+        def together(value: Any, name: str = column.name) -> tuple[int, int]:
+            shared = sum(n for n, row in zip(agree, rows, strict=True) if row[name] == value)
+            return shared, -often[value]  # noqa: B023
+
+        found[column.name] = value = min(known, key=together)
+        agree = [n + (row[column.name] == value) for n, row in zip(agree, rows, strict=True)]
+    return found if found and max(agree) < len(found) else None
+
+
+def _in_one_row(values: Row) -> str:
+    return " and ".join(f"{name} = {value}" for name, value in values.items())
+
+
 class SchemaTables(_Tables):
     """Builder of pairs of small tables of a schema."""
 
@@ -349,6 +375,9 @@ class SchemaTables(_Tables):
             for value in c.categories[:-1][:_CATEGORIES]:
                 sides = held(**{c.name: value}), held(**{c.name: c.high})
                 yield make(others, *sides, f"{c.name} = {value}")
+        together = new_together(list(chain.from_iterable(others)), self.columns)
+        if together:
+            yield make(others, held(**together), held(), f"alone with {_in_one_row(together)}")
         for name, value in special:
             yield make([], held(**{name: value}), held(), f"only {name} = {value}")
             some = [*held(1, **{name: value}), *once]
@@ -467,6 +496,9 @@ class FrameTables(_Tables):
                 # different scales.
                 rest = self.table.without(self.who, c.name, c.high, but=1)
                 yield make(rest, held(1, **rare, **high), held(1, **high), f"one of two, {words}")
+            together = new_together(self._rows_of_others(), kinds)
+            if together:
+                yield make(others, held(**together), held(), f"alone with {_in_one_row(together)}")
 
         def special() -> Iterator[NeighborPair]:
             for c in self.columns:
@@ -492,6 +524,12 @@ class FrameTables(_Tables):
             sides = held(**{c.name: c.high}), held(**{c.name: c.low})
             yield make(others, *sides, f"{c.name} high against low")
         yield make(one, held(**high), held(**low), "one other user")
+
+    def _rows_of_others(self) -> list[Row]:
+        names = list(self.table.cells)
+        rows = zip(*self.table.cells.values(), strict=True)
+        both = zip(self.table.owners, rows, strict=True)
+        return [dict(zip(names, row, strict=True)) for who, row in both if who != self.who]
 
     def _named(self, numbers: Sequence[Column]) -> list[Any]:
         """Return distinctive users: with most rows, fewest rows or an extreme value of a column."""
