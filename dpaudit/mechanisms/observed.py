@@ -13,8 +13,8 @@ sides alike. Three more rules keep the machine out of the difference between the
   are not consecutive draws.
 
 With these rules, the draws of one side are independent given the states of the machine, but the
-state may differ from block to block. Let p_t and q_t be the probabilities of an event on the left and
-on the right in block t, given the states of the machine in all blocks. The claim gives ``p_t <=
+state may differ from block to block. Let p_t and q_t be the probabilities of an event on the left
+and on the right in block t, given the states of the machine in all blocks. The claim gives ``p_t <=
 exp(epsilon) q_t + delta`` for each t, so the averages over the blocks satisfy the same inequality.
 The number of times that the event fires is a sum of independent indicators of different
 probabilities. Its tails beyond the mean are no heavier than those of a binomial distribution with

@@ -203,15 +203,15 @@ class _Column:
         if not self.is_number:
             return np.array([key == _key(cell) for key in read.tolist()], dtype=bool)
         if _is_missing(cell):
-            return np.isnan(read)
+            return np.asarray(np.isnan(read))
         if self.near == 0 or not math.isfinite(cell):
             return np.asarray(read == cell)
-        return np.abs(read - cell) <= self.near
+        return np.asarray(np.abs(read - cell) <= self.near)
 
     def distance(self, read: NDArray[Any], cell: Any) -> Floats:
         """Return distances from 0 to 1."""
         if not self.is_number or self.width == 0 or _is_missing(cell) or not math.isfinite(cell):
-            return 1.0 - self.agrees(read, cell)
+            return np.where(self.agrees(read, cell), 0.0, 1.0)
         apart = np.minimum(np.abs(read - cell) / self.width, 1.0)
         return np.where(np.isnan(apart), 1.0, apart)
 

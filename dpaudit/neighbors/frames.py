@@ -249,24 +249,23 @@ class _Tables:
 
 
 def new_together(rows: Sequence[Row], columns: Iterable[Column]) -> Row | None:
-    """Return categories that all occur in some rows, but in no row together; None if there are none.
+    """Return categories that all occur in some rows, but in no row together.
 
-    Pairs of these categories are as rare as possible, so counts of single columns look usual.
+    Pairs of these categories are as rare as possible, so counts of single columns look usual. The
+    result is None if there are no such categories.
     """
     found: Row = {}
-    agree = [0] * len(rows)  # chosen cells that each row holds
+    agree = [0] * len(rows)  # number of chosen cells that each row holds
     for column in columns:
-        often = Counter(row[column.name] for row in rows)
+        cells = [row[column.name] for row in rows]
+        often, shared = Counter(cells), Counter[Any]()
+        for cell, count in zip(cells, agree, strict=True):
+            shared[cell] += count
         known = [value for value in column.categories if often[value]]
-        if len(known) < 2:
-            continue
-
-        def together(value: Any, name: str = column.name) -> tuple[int, int]:
-            shared = sum(n for n, row in zip(agree, rows, strict=True) if row[name] == value)
-            return shared, -often[value]  # noqa: B023
-
-        found[column.name] = value = min(known, key=together)
-        agree = [n + (row[column.name] == value) for n, row in zip(agree, rows, strict=True)]
+        if len(known) > 1:
+            order = {value: (shared[value], -often[value]) for value in known}
+            found[column.name] = chosen = min(known, key=order.__getitem__)
+            agree = [count + (cell == chosen) for cell, count in zip(cells, agree, strict=True)]
     return found if found and max(agree) < len(found) else None
 
 
