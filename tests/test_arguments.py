@@ -275,6 +275,11 @@ def table() -> dict[str, Call]:
                 "randomness": OPTIONAL,
             },
         ),
+        "Observed": Call(
+            lambda: {"mechanism": _mechanism, "observe": "time"},
+            {"mechanism": FUNCTION, "observe": {"'time'"}},
+        ),
+        "Released": Call(lambda: {"mechanism": _mechanism}, {"mechanism": FUNCTION}),
         "Strategy": Call(
             lambda: {"name": "mine", "choose": len},
             {"choose": FUNCTION, "name": {"'x'"}, "interleaves": FLAG},
@@ -707,6 +712,10 @@ def table() -> dict[str, Call]:
 @functools.cache
 def _audited() -> dpaudit.AuditResult:
     return dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=200, mutants=None)
+
+
+def _mechanism(data: Any, size: int, *, rng: Any) -> Any:
+    return rng.random(size)
 
 
 def _start(data: Any, *, rng: Any) -> Any:

@@ -52,7 +52,9 @@ SLOW = {
     "guides/interactive.md",
     "guides/one-run.md",
     "guides/refuted.md",
+    "guides/side-channels.md",
     "guides/sparse-vector.md",
+    "guides/synthetic-data.md",
     "quickstart.md",
     "tutorial.md",
 }

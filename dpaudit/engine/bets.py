@@ -37,7 +37,12 @@ from scipy import special
 
 from dpaudit.engine.certificate import Bound, Certificate, Tally, tally_of
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.notes import not_covered, notes_on_draws, notes_on_outputs
+from dpaudit.engine.notes import (
+    is_suspiciously_constant,
+    not_covered,
+    notes_on_draws,
+    notes_on_outputs,
+)
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
@@ -45,7 +50,6 @@ from dpaudit.mechanisms import (
     SUSPICION,
     TIME_IS_OVER,
     IndependenceCheck,
-    is_constant,
     joined,
 )
 from dpaudit.results import SequentialPath, Witness
@@ -536,10 +540,10 @@ def _certify(game: Game) -> Certificate:
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,
         notes=notes_on_draws(task, game.sampler)
-        + notes_on_outputs((left, right))
+        + notes_on_outputs(game.sampler, (left, right))
         + tuple(check.note for check in game.checks.values() if check.note),
         not_covered=not_covered(task, game.sampler, game.exploration.search),
-        is_constant=is_constant(joined([left, right])),
+        is_constant=is_suspiciously_constant(game.sampler, joined([left, right])),
         sequential=SequentialPath(
             game.stopped,
             task.draws,

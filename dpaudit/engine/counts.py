@@ -42,11 +42,16 @@ from dpaudit.engine.certificate import (
     ranked,
 )
 from dpaudit.engine.explore import Draws, Exploration, all_draws, explore
-from dpaudit.engine.notes import not_covered, notes_on_draws, notes_on_outputs
+from dpaudit.engine.notes import (
+    is_suspiciously_constant,
+    not_covered,
+    notes_on_draws,
+    notes_on_outputs,
+)
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
 from dpaudit.events import Event, Guess
-from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, is_constant, joined
+from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, joined
 from dpaudit.results import Witness
 from dpaudit.stats import Counts, RateBounds
 
@@ -384,9 +389,9 @@ def _certify(
         share=weights[for_epsilon],
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
-        notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws) + doubts,
+        notes=notes_on_draws(task, sampler) + notes_on_outputs(sampler, exploration.draws) + doubts,
         not_covered=not_covered(task, sampler, exploration.search),
-        is_constant=is_constant(joined(exploration.draws))
+        is_constant=is_suspiciously_constant(sampler, joined(exploration.draws))
         and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),
     )
 

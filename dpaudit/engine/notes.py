@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.claims import Relation
 from dpaudit.data import is_frame
@@ -79,13 +81,18 @@ def _has_gaps(space: Portfolio) -> bool:
     return False
 
 
-def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
+def is_suspiciously_constant(sampler: Sampler, outputs: NDArray[Any]) -> bool:
+    """Return whether all outputs are equal; constant time or memory is what is wanted."""
+    return not isinstance(sampler.mechanism, Observed) and is_constant(outputs)
+
+
+def notes_on_outputs(sampler: Sampler, draws: Draws) -> tuple[str, ...]:
     """Return notes on outputs that are all NaN or all equal."""
     if any(len(side) < MIN_PILOT for side in draws):
         return ()
     if all(side.dtype.kind == "f" and np.isnan(side).all() for side in draws):
         return (NO_ANSWERS,)
-    if all(is_constant(side) for side in draws):
+    if all(is_suspiciously_constant(sampler, side) for side in draws):
         return (
             f"All {len(draws[0]):,} outputs of each dataset were equal. Either the mechanism adds "
             "no noise here, or noise rarely changes its output, or it fixes a seed.",

@@ -1,6 +1,6 @@
 """Mechanisms whose outcome depends on both datasets of a pair, and their mutants.
 
-An adversary knows both datasets. What the adversary looks at is part of the pair, as the strategy
+An adversary knows both datasets. What the adversary measures is part of the pair, as the strategy
 of an interactive adversary is.
 """
 

@@ -6,9 +6,11 @@ sides alike. Three more rules keep the machine out of the difference between the
 
 - Each observed call follows a call on the same dataset that is not observed. So the caches of
   the processor, and values that the mechanism keeps, are the same before each observed call.
+
 - A duration is divided by the duration of a call on the right dataset, the reference, which is
-  observed immediately afterwards in the same way. The adversary knows this dataset, and could
+  observed afterwards in the same way. The adversary knows this dataset, and could
   measure it on the same machine. So the ratio is post-processing of the duration.
+
 - Blocks are observed in advance, and their order is then random. So slow periods of the machine
   are not consecutive draws.
 

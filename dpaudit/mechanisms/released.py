@@ -30,6 +30,7 @@ MAX_COLUMNS, MAX_PAIRED = 32, 8
 """Columns whose cells are counted, and columns whose pairs of cells are counted."""
 
 _SIDES = ("left", "right")
+_EXCEPTION = "exception"
 _FEW = 12  # different whole numbers up to which the values of a column are compared exactly
 _NEAR = 1 / 20  # of the range of a column, the distance within which two real numbers agree
 
@@ -244,9 +245,9 @@ class Released:
     Notes
     -----
     The features depend on the pair, both of whose datasets the adversary knows, and on nothing
-    else. So they are post-processing of the release. They are counts of rows, of cells and of pairs
-    of cells that agree with a row that only one dataset holds, counts of cells that no other user
-    holds, the distance to the nearest released row, and the mean and the ends of columns of
+    else. So they are post-processing of the release. Some count the rows, cells and pairs of cells
+    that agree with a row that only one dataset holds. Others count cells that no other user holds.
+    There are also the distance to the nearest released row, and the mean and the ends of columns of
     numbers. Numbers agree if they are equal, or within 1/20 of the range of their column if the
     column holds real numbers or more than 12 different whole numbers.
 
@@ -308,7 +309,10 @@ class Released:
         then: Then | None = None,
         catches: bool = False,
     ) -> list[Any]:
-        """Return the features of `size` releases, as dicts; an exception may be an outcome."""
+        """Return the features of `size` releases, as dicts.
+
+        If exceptions are caught, one more key holds the type of an exception.
+        """
         if not isinstance(data, Interaction) or not isinstance(data.strategy, View):
             raise MechanismError(
                 f"{self!r} must get both datasets of a pair. Pass it to dpaudit.audit"
@@ -323,8 +327,16 @@ class Released:
             made = list(inner(data.data, size, rng=rng))
         if len(made) != size:
             raise MechanismError(f"{self.__name__} must return size={size} tables, got {len(made)}")
-        read = [one if isinstance(one, Failure) else features(one) for one in made]
-        return applied(then, read, catches=catches)
+        if not catches:
+            return applied(then, map(features, made), catches=False)
+        none = dict.fromkeys(features([]), math.nan)
+        read = [
+            {**none, _EXCEPTION: one.words}
+            if isinstance(one, Failure)
+            else {**features(one), _EXCEPTION: ""}
+            for one in made
+        ]
+        return applied(then, read, catches=True)
 
 
 def _rows(columns: Columns, names: Sequence[str]) -> list[list[Any]]:

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.svm import SVC
 
 from dpaudit import (
     AdditiveNoise,
@@ -199,3 +203,78 @@ def test_the_outputs_beyond_a_score_are_not_covered() -> None:
     options: dict[str, Any] = {"draws": 1000, "seed": 0, "mutants": None}
     assert words in audit(spread, PureDP(9.0), PAIR, score=along, **options).not_covered
     assert words not in audit(spread, PureDP(9.0), PAIR, **options).not_covered
+
+
+# --- classifiers, which are fitted to exploration draws -----------------------------------------
+
+
+def parity(data: np.ndarray, size: int, *, rng: np.random.Generator) -> Any:
+    """Release three numbers whose product has a sign that tells the dataset, epsilon = log 19."""
+    x = rng.normal(size=(size, 3))
+    sign = np.where(rng.random(size) < 0.95, 1, -1) * (1 if data.sum() > 0 else -1)
+    x[:, 2] = np.abs(x[:, 2]) * sign * np.sign(x[:, 0] * x[:, 1])
+    return x
+
+
+class Product(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that knows the likelihood ratio."""
+
+    def fit(self, x: Any, y: Any) -> Product:
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, x: Any) -> Any:
+        return np.sign(x[:, 0] * x[:, 1] * x[:, 2])
+
+
+class TwoColumns(Product):
+    def decision_function(self, x: Any) -> Any:
+        return x[:, :2]
+
+
+class Broken(Product):
+    def fit(self, x: Any, y: Any) -> Product:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("method", ["fixed", "sequential"])
+def test_a_classifier_competes_with_the_learnt_scores(method: str) -> None:
+    options: dict[str, Any] = {"draws": 2000, "seed": 1, "mutants": None, "method": method}
+    learnt = audit(parity, PureDP(1.5), PAIR, **options)
+    given = audit(parity, PureDP(1.5), PAIR, score=SVC(), **options)
+    assert given.verdict.words == "REFUTED"
+    assert "score of SVC" in given.witness.event
+    if method == "fixed":  # a sequential audit stops when the claim is refuted
+        assert given.certified_epsilon > 1.1 * learnt.certified_epsilon
+    again = audit(parity, PureDP(1.5), PAIR, score=SVC(), **options)
+    assert again.witness == given.witness
+
+
+def test_a_random_classifier_is_replayed_from_the_seed() -> None:
+    options: dict[str, Any] = {"draws": 1000, "seed": 1, "mutants": None}
+    forest = RandomForestClassifier(20)
+    first, again = (audit(parity, PureDP(1.0), PAIR, score=forest, **options) for _ in "12")
+    assert first.witness == again.witness
+    assert not hasattr(forest, "estimators_")  # copies are fitted
+    assert forest.random_state is None
+
+
+def test_a_classifier_also_scores_mutants_and_searches() -> None:
+    pairs = [PAIR, NeighborPair(np.array([[0.0], [-1.0]]), np.array([[0.0], [1.0]]))]
+    found = audit(parity, PureDP(1.9), pairs, score=SVC(), draws=2000, seed=1, mutants=None)
+    assert found.verdict.words == "REFUTED"
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (SVC, "score must be an instance of a classifier"),
+        (LinearRegression(), "score must be an instance of a classifier"),
+        (Broken(), "score must be a classifier that can be fitted, got Broken, which raised Runt"),
+        (TwoColumns(), "score must be a classifier that gives one number for each draw, got Two"),
+    ],
+    ids=["class", "regression", "broken", "columns"],
+)
+def test_other_estimators_are_refused(score: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        audit(parity, PureDP(1.0), PAIR, score=score, draws=400)
