@@ -79,11 +79,11 @@ NOISE_ACCURACY, PMF_ACCURACY = 1e-9, 1e-13
 """Relative accuracy of the probabilities of noise, and of a given pmf."""
 
 _UNIT = 2.0**-53
-_ALIASING = 50.0  # minus the logarithm of the mass outside the window
+_ALIASING = 22.0  # minus the logarithm of the mass outside the window
 _ATOM = 1e-3
 _TIE = 1e-11
 _NUDGE = 1e-13
-_LARGEST_TILT = 2.0**20
+_LEAST_TILT, _LARGEST_TILT = 2.0**-4, 2.0**20
 _LARGEST_EPSILON = 1e4
 _MOST_STEPS = 10**8
 
@@ -450,8 +450,8 @@ class _Direction:
         margin = 1e-3 * (high - low) + 1e-9 * (1 + abs(mean))
         return max(low, ends[0]) - margin, min(high, ends[1]) + margin
 
-    def tilted(self, epsilon: float) -> _Tilted:
-        """Return the distribution with a tilt that suits `epsilon`, one of a few tilts."""
+    def tilted(self, epsilon: float) -> list[_Tilted]:
+        """Return the distribution with two tilts that suit `epsilon`, out of a few tilts."""
         low, high = 0.0, 1.0
         if self._moments(0.0)[1] >= epsilon:
             high = 0.0
@@ -460,21 +460,25 @@ class _Direction:
         for _ in range(6 if high else 0):
             middle = (low + high) / 2
             low, high = (middle, high) if self._moments(middle)[1] < epsilon else (low, middle)
-        tilt = 0.0 if high < 0.05 else 2.0 ** (round(2 * math.log2(high)) / 2)
-        if tilt not in self.tilts:
-            self.tilts[tilt] = _Tilted(self.steps, tilt, self.bins, self._window(tilt))
-        return self.tilts[tilt]
+        best = 0.0 if low < _LEAST_TILT else 2.0 ** (math.floor(2 * math.log2(low)) / 2)
+        # With heavy tails, the best tilt may need a very large window. Half the tilt does not.
+        tilts = dict.fromkeys([best, best / 2 if best >= 2 * _LEAST_TILT else 0.0])
+        for tilt in tilts:
+            if tilt not in self.tilts:
+                self.tilts[tilt] = _Tilted(self.steps, tilt, self.bins, self._window(tilt))
+        return [self.tilts[tilt] for tilt in tilts]
 
     def lower_delta(self, epsilon: float) -> float:
         found = 0.0
         if self.is_finite and epsilon < self.max_loss:
-            found = self.tilted(epsilon).lower_delta(epsilon)
+            found = max(one.lower_delta(epsilon) for one in self.tilted(epsilon))
         return min(max(found, 0.0) + self.infinite, 1.0)
 
     def rates(self, threshold: float) -> tuple[float, float]:
         likely, rare = 0.0, 0.0
         if self.is_finite:
-            likely, rare = self.tilted(threshold).rates(threshold)
+            bounds = [one.rates(threshold) for one in self.tilted(threshold)]
+            likely, rare = max(bounds, key=lambda both: both[0] - both[1])
         likely = min(max(likely, 0.0) + self.infinite, 1.0)
         return likely, min(max(rare, 0.0), 1.0)
 
