@@ -1,6 +1,6 @@
-"""Claims that are computed by the accountants of dp-accounting and OpenDP.
+"""Claims that are computed by accountants: dp-accounting, OpenDP, Opacus, autodp and functions.
 
-The curve that an accountant reports is the promise. The two libraries are imported only when one of
+The curve that an accountant reports is the promise. The libraries are imported only when one of
 these claims is made.
 """
 
@@ -33,27 +33,32 @@ _STORED_DELTAS = (1e-9, 1e-7, 1e-5, 1e-3, 0.1)
 
 @dataclass(frozen=True, init=False, eq=False)
 class Accounted(Claim):
-    """The curve that Google's dp-accounting reports for an event, an accountant or a PLD.
+    """The curve that an accountant reports.
 
     Parameters
     ----------
-    accounted : DpEvent, PrivacyAccountant or PrivacyLossDistribution
+    accounted : object or callable
+        For dp-accounting: a ``DpEvent``, a ``PrivacyAccountant`` or a ``PrivacyLossDistribution``.
         An event is composed on a ``PLDAccountant``, or on an ``RdpAccountant`` if a
-        ``PLDAccountant`` does not support the event. An accountant is copied, so later compositions
-        on the accountant do not change the claim.
+        ``PLDAccountant`` does not support the event. For other packages: an object with a method
+        ``get_epsilon(delta)`` (an accountant of Opacus), ``get_approxDP(delta)`` (a mechanism of
+        autodp), ``get_eps(delta)`` (an accountant of autodp) or ``epsilon(delta)`` (a privacy
+        profile of OpenDP). Or any function that takes delta and returns epsilon, such as your own
+        accountant. An accountant is copied if possible, so later compositions on the accountant do
+        not change the claim.
     relation : Relation, optional
         Relation of the claim. For an event, the default is the default of dp-accounting,
-        ``Relation.ADD_REMOVE_USER``. For an accountant, `relation` must be omitted or equal to the
-        accountant's own relation. For a ``PrivacyLossDistribution``, the relation must be given,
-        because the object does not store it.
+        ``Relation.ADD_REMOVE_USER``. For an accountant of dp-accounting, `relation` must be omitted
+        or equal to the accountant's own relation. For all other objects, the relation must be
+        given, because the object does not store it.
     source : str, optional
         Name of the person or text that makes the claim.
 
     Raises
     ------
     ArgumentError
-        If `relation` is not the relation of the accountant, if no accountant supports the event, or
-        if dp-accounting is not installed.
+        If `relation` is not the relation of the accountant, or is missing. Also if no accountant
+        supports the event.
 
     Notes
     -----
@@ -61,6 +66,11 @@ class Accounted(Claim):
     conversion of an ``RdpAccountant`` could give a stronger promise (see :class:`RenyiDP`). The
     discretisation of a PLD is pessimistic by less than the discretisation step. Values that were
     reported before are cached.
+
+    Some objects report only epsilon(delta). Then ``delta(epsilon)`` is found by a search: it is a
+    delta at which an epsilon of at most `epsilon` was reported, and exceeds the smallest such delta
+    by at most 0.1%. So the claim is never stronger than what was reported. A delta at which the
+    accountant fails, or reports NaN, makes no promise.
 
     Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE``, a
     ``PLDAccountant`` takes the noise multiplier relative to one user's contribution, and doubles
@@ -76,6 +86,14 @@ class Accounted(Claim):
     add_remove_user 0.72
     >>> claim.at(1e-5).point == (claim.epsilon(1e-5), 1e-5)
     True
+
+    A function is a claim, too:
+
+    >>> import math
+    >>> def advanced(delta):  # advanced composition of 100 steps of epsilon = 0.1
+    ...     return 0.1 * math.sqrt(200 * math.log(1 / delta)) + 10 * math.expm1(0.1)
+    >>> round(Accounted(advanced, Relation.REPLACE_USER).epsilon(1e-5), 2)
+    5.85
     """
 
     notion: ClassVar[str] = "accounted"
@@ -84,7 +102,7 @@ class Accounted(Claim):
 
     def __init__(self, accounted: Any, relation: Relation | None = None, source: str = "") -> None:
         known, curve, words, is_event = _read(accounted, relation)
-        kind = type(curve).__name__
+        kind = getattr(curve, "__name__", None) or type(curve).__name__
         self._set(known, source, kind=kind, words=words, _curve=curve, _deltas={}, _epsilons={})
         # The curve depends only on the event and its accountant. Other objects are identified by
         # `id`.
@@ -106,17 +124,34 @@ class Accounted(Claim):
         """Return the delta that the accountant reports at `epsilon`."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
         if epsilon not in self._deltas:
-            ask = getattr(self._curve, "get_delta", None) or self._curve.get_delta_for_epsilon
-            self._deltas[epsilon] = min(max(float(ask(epsilon)), 0.0), 1.0)
+            ask = _method(self._curve, _DELTA_METHODS)
+            found = self._searched(epsilon) if ask is None else _number(ask, epsilon)
+            self._deltas[epsilon] = 1.0 if math.isnan(found) else min(max(found, 0.0), 1.0)
         return self._deltas[epsilon]
 
     def epsilon(self, delta: float) -> float:
         """Return the epsilon that the accountant reports at `delta`; ``inf`` if it reports none."""
         delta = _validate.delta(delta=delta)
         if delta not in self._epsilons:
-            ask = getattr(self._curve, "get_epsilon", None) or self._curve.get_epsilon_for_delta
-            self._epsilons[delta] = max(float(ask(delta)), 0.0)
+            ask = _method(self._curve, _EPSILON_METHODS) or self._curve
+            found = _number(ask, delta)
+            self._epsilons[delta] = math.inf if math.isnan(found) else max(found, 0.0)
         return self._epsilons[delta]
+
+    def _searched(self, epsilon: float) -> float:
+        """Return a delta at which an epsilon of at most `epsilon` was reported."""
+        if self.epsilon(0.0) <= epsilon:
+            return 0.0
+        # A reported epsilon holds at every larger delta, too.
+        known = [d for d, reported in self._epsilons.items() if d > 0 and reported <= epsilon]
+        high = min(known, default=1.0)
+        if epsilon >= self.epsilon(_LEAST_DELTA):
+            return _LEAST_DELTA
+        low = max((d for d, e in self._epsilons.items() if 0 < d < high and e > epsilon))
+        while high / low > 1 + _SEARCH_ACCURACY:
+            middle = math.sqrt(high * low)
+            low, high = (middle, high) if self.epsilon(middle) > epsilon else (low, middle)
+        return high
 
     def at(self, delta: float) -> ApproxDP:
         """Return one point of the curve, at a given delta, as a separate claim.
@@ -259,21 +294,92 @@ def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relat
     return known if given is None else given
 
 
-# --- dp-accounting ---
+# --- reading what an accountant reports ---
+
+
+_EPSILON_METHODS = ("get_epsilon", "get_epsilon_for_delta", "get_approxDP", "get_eps", "epsilon")
+_DELTA_METHODS = ("get_delta", "get_delta_for_epsilon", "delta")
+_LEAST_DELTA, _SEARCH_ACCURACY = 1e-15, 1e-3
+
+
+def _method(curve: Any, names: tuple[str, ...]) -> Any:
+    """Return the first of some methods that an object has; None if it has none."""
+    found = (getattr(curve, name, None) for name in names)
+    return next((one for one in found if callable(one)), None)
+
+
+def _number(ask: Any, argument: float) -> float:
+    """Return the number that an accountant reports; NaN if the accountant fails at 0."""
+    try:
+        found = ask(argument)
+    except Exception:
+        # Many accountants divide by delta or take its logarithm.
+        if argument == 0:
+            return math.nan
+        raise
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"accounted must report a number, got {_validate.describe(found)} at {argument!r}"
+        ) from None
 
 
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str, bool]:
     """Return the relation, the reporting object, words, and whether `accounted` is an event."""
     if relation is not None:
         _validate.instance(Relation, "a Relation or None", relation=relation)
-    try:
-        from dp_accounting import DpEvent, PrivacyAccountant
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-    except ImportError:
+    known = _of_dp_accounting(accounted, relation)
+    if known is not None:
+        return known
+    is_class = isinstance(accounted, type)
+    if is_class or not (_method(accounted, _EPSILON_METHODS) or callable(accounted)):
+        raise TypeError(
+            "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
+            "dp-accounting, an accountant with a method get_epsilon(delta), get_approxDP(delta), "
+            "get_eps(delta) or epsilon(delta), or a function of delta that returns epsilon, got "
+            f"{_validate.describe(accounted)}"
+        )
+    if relation is None:
         raise ArgumentError(
-            "accounted must be an object of dp-accounting, but dp-accounting is not installed. Run "
-            "pip install dp-accounting"
-        ) from None
+            f"relation must be given for {_validate.describe(accounted)}, because the object "
+            "does not store it"
+        )
+    return relation, _copied(accounted), _history(accounted), False
+
+
+def _copied(accounted: Any) -> Any:
+    """Return a copy of an accountant; objects of other languages cannot be copied."""
+    try:
+        return copy.deepcopy(accounted)
+    except Exception:
+        return accounted
+
+
+def _history(accounted: Any) -> str:
+    """Return a description of what an accountant composed."""
+    history = getattr(accounted, "history", None)  # of Opacus: (noise, rate, steps)
+    if isinstance(history, list) and history:
+        return "; ".join(map(str, history))
+    params = getattr(accounted, "params", None)  # of autodp
+    if isinstance(params, dict) and params:
+        return ", ".join(f"{name}={_validate.describe(value)}" for name, value in params.items())
+    name = getattr(accounted, "__name__", None) or getattr(accounted, "name", None)
+    return str(name) if isinstance(name, str) else f"a {type(accounted).__name__}"
+
+
+# --- dp-accounting ---
+
+
+def _of_dp_accounting(
+    accounted: Any, relation: Relation | None
+) -> tuple[Relation, Any, str, bool] | None:
+    """Read an object of dp-accounting; return None for other objects."""
+    if not any(base.__module__.startswith("dp_accounting") for base in type(accounted).__mro__):
+        return None
+    from dp_accounting import DpEvent, PrivacyAccountant
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
     if isinstance(accounted, PrivacyAccountant):
         name = accounted.neighboring_relation.name
         if name not in _RELATIONS:
@@ -292,10 +398,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
     if isinstance(accounted, DpEvent):
         relation = Relation.ADD_REMOVE_USER if relation is None else relation
         return relation, _composed(accounted, relation), _words(accounted), True
-    raise TypeError(
-        "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
-        f"dp-accounting, got {_validate.describe(accounted)}"
-    )
+    return None
 
 
 def _composed(event: Any, relation: Relation) -> Any:

@@ -28,6 +28,7 @@ from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import (
     AdditiveNoise,
+    Composition,
     ExactMechanism,
     LateFailure,
     Longitudinal,
@@ -37,6 +38,7 @@ from dpaudit.mechanisms import (
     Workers,
     checked_workers,
     generator,
+    is_computed,
     mechanism_name,
     working,
 )
@@ -149,7 +151,7 @@ def scored(score: Any, mechanism: Any) -> Any:
             "score must be a function score(outputs) that returns an array [size], or a classifier "
             f"of scikit-learn, got {score!r}"
         )
-    if isinstance(mechanism, AdditiveNoise | ExactMechanism):
+    if is_computed(mechanism):
         raise TypeError(
             "mechanism must draw its outputs if score is given, got "
             f"{mechanism_name(mechanism)}, which {kind_of(mechanism)}"
@@ -192,7 +194,7 @@ def wrapped_alike(variants: Any, mechanism: Any) -> Any:
 
 
 def _alike(variant: Any, mechanism: Any) -> Any:
-    fits = callable(variant) and not isinstance(variant, Change | AdditiveNoise | ExactMechanism)
+    fits = callable(variant) and not (isinstance(variant, Change) or is_computed(variant))
     if not fits or not isinstance(mechanism, Outcomes | Scored):
         return variant
     inner = _alike(variant, mechanism.mechanism)
@@ -420,6 +422,8 @@ def kind_of(mechanism: Any) -> str:
     """Return a description of the way in which a mechanism is audited."""
     if isinstance(mechanism, ExactMechanism):
         return "has a pmf"
+    if isinstance(mechanism, Composition):
+        return "composes steps"
     if isinstance(mechanism, AdditiveNoise):
         return "draws its centres" if mechanism.is_random else "computes its centres"
     return _DRAWS
@@ -447,12 +451,14 @@ def audit(
 
     Parameters
     ----------
-    mechanism : callable, AdditiveNoise or ExactMechanism
+    mechanism : callable, AdditiveNoise, Composition or ExactMechanism
         The mechanism is ``f(data, size, *, rng) -> array [size, ...]``, an :class:`AdditiveNoise`,
         or an object with ``pmf(data) -> [k]``. If the mechanism is an :class:`AdditiveNoise`, the
-        final noise is integrated out. If the mechanism has a pmf, the divergence is computed and
-        not estimated. Wrap functions that return one draw in :func:`one_draw`. Wrap mechanisms that
-        return dicts or raise exceptions in :class:`Outcomes`.
+        final noise is integrated out. If the mechanism is a :class:`Composition`, its privacy loss
+        is computed numerically, as a certified lower bound. If the mechanism has a pmf, the
+        divergence is computed and not estimated. Wrap functions that return one draw in
+        :func:`one_draw`. Wrap mechanisms that return dicts or raise exceptions in
+        :class:`Outcomes`.
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional

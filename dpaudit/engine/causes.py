@@ -27,7 +27,7 @@ from dpaudit.engine.task import Task
 from dpaudit.engine.trials import OutOfDraws, Trials
 from dpaudit.errors import MechanismError
 from dpaudit.events import explanation
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mechanisms import AdditiveNoise, is_computed, mechanism_name
 from dpaudit.mutants import (
     ALL_NOISE,
     GAUSSIAN,
@@ -344,7 +344,7 @@ class _Inquiry:
 
     def _parts(self) -> list[Any]:
         """Return the mechanism restricted to each of its outputs."""
-        if isinstance(self.mechanism, ExactMechanism | AdditiveNoise):
+        if is_computed(self.mechanism):
             return []
         sampler = self.task.sampler(self.mechanism, "parts")
         sampler.certifies = False

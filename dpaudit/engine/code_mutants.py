@@ -35,7 +35,7 @@ from dpaudit.engine.mutation import (
     patience,
 )
 from dpaudit.engine.task import Task, divide
-from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ChildError, ExactMechanism, in_child
+from dpaudit.mechanisms import TIME_IS_OVER, ChildError, in_child, is_computed
 from dpaudit.mutants import Memory, Mutant, forget, of_code
 from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import MutantResult, MutantStatus, short
@@ -245,7 +245,7 @@ def _audit_all(
     draws = min(max(pool // (_FIRST_PARTS * max(len(alive), 1)), LEAST_ROUND), FIRST_ROUND)
     for contender in alive:
         asked = replace(task, draws=draws, pairs=family(contender.pair))
-        computes = isinstance(contender.mutant.mechanism, ExactMechanism | AdditiveNoise)
+        computes = is_computed(contender.mutant.mechanism)
         bets = draws >= 2 * LEAST_BET and not computes
         spend(contender, replace(asked, sequential=bets))
     alive = [c for c in alive if c.is_alive and c.found is not None]

@@ -40,6 +40,7 @@ from dpaudit.engine.bets import ByBets
 from dpaudit.engine.causes import causes_of
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.code_mutants import run_code_mutants
+from dpaudit.engine.composed import BySteps
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
@@ -49,7 +50,7 @@ from dpaudit.engine.reproducer import reproducer_of
 from dpaudit.engine.smallest import smallest_of
 from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
+from dpaudit.mechanisms import AdditiveNoise, Composition, ExactMechanism, Sampler, mechanism_name
 from dpaudit.mutants import Memory
 from dpaudit.neighbors import Portfolio, family
 from dpaudit.results import AuditResult, Cause, Reproducer, SmallestPair, short
@@ -96,6 +97,8 @@ def instrument_of(task: Task, mechanism: Any) -> Instrument[Any]:
     """Return the instrument that suits a kind of mechanism."""
     if isinstance(mechanism, ExactMechanism):
         return ByComputation()
+    if isinstance(mechanism, Composition):
+        return BySteps()
     if isinstance(mechanism, AdditiveNoise):
         return ByCentres() if mechanism.is_random else ByClosedForm()
     if task.instrument is not None:

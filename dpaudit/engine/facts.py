@@ -20,7 +20,14 @@ from dpaudit.data import handed
 from dpaudit.engine.trials import Trials
 from dpaudit.errors import MechanismError
 from dpaudit.events import Encoder
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, generator, mechanism_name
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    Composition,
+    ExactMechanism,
+    generator,
+    is_computed,
+    mechanism_name,
+)
 from dpaudit.mutants import (
     RAISED,
     REMOVED,
@@ -84,7 +91,7 @@ class Facts:
         self.returns: tuple[Line, ...] = ()
         self.shifts: list[float] = []
         self._by_side: list[Recording] = []
-        if isinstance(self.mechanism, ExactMechanism):
+        if isinstance(self.mechanism, ExactMechanism | Composition):
             return
         if isinstance(self.mechanism, AdditiveNoise) and not self.mechanism.is_random:
             return
@@ -103,7 +110,7 @@ class Facts:
 
     def causes(self) -> Iterator[Cause]:
         """Yield the causes to which facts point."""
-        is_exact = isinstance(self.mechanism, ExactMechanism | AdditiveNoise)
+        is_exact = is_computed(self.mechanism)
         if is_exact or self.task.watch.is_spent():
             return
         try:

@@ -25,12 +25,11 @@ from dpaudit.engine.concluding import versions
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess, best_event_with_code, event_code
 from dpaudit.mechanisms import (
-    AdditiveNoise,
-    ExactMechanism,
     OneDraw,
     Outcomes,
     Scored,
     global_generators_kept,
+    is_computed,
     is_seeded,
     mechanism_name,
 )
@@ -130,7 +129,7 @@ def reproducer_of(task: Task, mechanism: Any, found: Certificate) -> Reproducer:
 
 
 def _program(task: Task, mechanism: Any, found: Certificate) -> str:
-    if isinstance(mechanism, AdditiveNoise | ExactMechanism):
+    if is_computed(mechanism):
         raise NotAlone("the audit computed the probabilities, and drew no outputs")
     event, counts = _chosen(found) or _explored(task, mechanism, found)
     code = event_code(event)

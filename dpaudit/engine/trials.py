@@ -16,7 +16,7 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Certify
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Outcomes, Scored
+from dpaudit.mechanisms import Outcomes, Scored, is_computed
 from dpaudit.neighbors import NeighborPair, family
 
 PARTS = 64, 16, 4
@@ -139,7 +139,7 @@ class Trials:
             space=None,
             draws=draws or self.task.draws,
             failure_prob=failure_prob or self.task.failure_prob,
-            sequential=sequential and not isinstance(mechanism, ExactMechanism | AdditiveNoise),
+            sequential=sequential and not is_computed(mechanism),
         )
         try:
             found = self.certify(task, fresh(mechanism), f"{self.role} {self.tried}")

@@ -3,6 +3,7 @@
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
 from dpaudit.mechanisms.children import ChildError, in_child, limit_memory
 from dpaudit.mechanisms.command import Command
+from dpaudit.mechanisms.composition import Composition, Step, is_computed
 from dpaudit.mechanisms.independence import (
     SUSPICION,
     Call,
@@ -71,6 +72,7 @@ __all__ = [
     "ChildError",
     "Cluster",
     "Command",
+    "Composition",
     "ExactMechanism",
     "Fault",
     "IndependenceCheck",
@@ -88,6 +90,7 @@ __all__ = [
     "Sampling",
     "Scored",
     "Shuffled",
+    "Step",
     "Strategy",
     "Subprocess",
     "Summed",
@@ -102,6 +105,7 @@ __all__ = [
     "generator",
     "global_generators_kept",
     "in_child",
+    "is_computed",
     "is_constant",
     "is_seeded",
     "joined",

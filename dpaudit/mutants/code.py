@@ -15,7 +15,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import (
     AdditiveNoise,
+    Composition,
     ExactMechanism,
     OneDraw,
     Outcomes,
@@ -383,6 +384,10 @@ def changed_by(patch: Any, mechanism: Any) -> Any:
     """Return the mechanism with code replaced by a patch, or by an edit, during its calls."""
     if isinstance(mechanism, ExactMechanism):
         return PatchedPmf(mechanism, patch)
+    if isinstance(mechanism, Composition):
+        return mechanism.with_steps(
+            lambda step: replace(step, mechanism=changed_by(patch, step.mechanism))
+        )
     if not isinstance(mechanism, AdditiveNoise):
         return Patched(mechanism, patch)
     # The replaced code may be the code that keeps the centres inside their ball.

@@ -34,6 +34,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import (
     AdditiveNoise,
     ChildError,
+    Composition,
     ExactMechanism,
     Watch,
     as_array,
@@ -254,6 +255,8 @@ class _Trial:
             with self.watch.call(name):
                 if isinstance(mechanism, ExactMechanism):
                     return np.asarray(mechanism.pmf(data))[None]
+                if isinstance(mechanism, Composition):
+                    return mechanism.values(data)[None]
                 if isinstance(mechanism, AdditiveNoise):
                     if not mechanism.is_random:
                         return np.asarray(mechanism.centers(data))[None]

@@ -15,7 +15,9 @@ from dpaudit import _validate
 from dpaudit.mechanisms import (
     NOT_UPDATED,
     AdditiveNoise,
+    Composition,
     ExactMechanism,
+    Step,
     Unbound,
     Watch,
     as_array,
@@ -157,6 +159,8 @@ def of_noise(
         _validate.instance(Watch, "a Watch or None", watch=watch)
     if isinstance(mechanism, ExactMechanism):
         return NoiseMutants((), tuple(_of_pmf(mechanism)))
+    if isinstance(mechanism, Composition):
+        return NoiseMutants((), tuple(_of_composition(mechanism)))
     _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
     if not isinstance(mechanism, AdditiveNoise):
         return _of_sampled(mechanism, held, seed, watch)
@@ -319,6 +323,8 @@ def amplifiers(mechanism: Any, found: Recording | None) -> list[Amplifier]:
     """
     if isinstance(mechanism, ExactMechanism):
         return [Amplifier("the pmf", (), lambda factor: TemperedPmf(mechanism, 1 / factor))]
+    if isinstance(mechanism, Composition):
+        return [Amplifier("the noise of each step", (), partial(_with_noise, mechanism))]
     made: list[Amplifier] = []
     if isinstance(mechanism, AdditiveNoise):
         noise = mechanism.noise
@@ -399,3 +405,32 @@ def _of_pmf(mechanism: ExactMechanism) -> Iterator[Mutant]:
     changes = (REMOVED, math.inf, "put on its mode"), (HALVED, 2.0, "squared and normalised")
     for change, power, words in changes:
         yield Mutant(f"the pmf {words}", TemperedPmf(mechanism, power), "the pmf", change)
+
+
+def _with_noise(mechanism: Composition, factor: float) -> Composition:
+    """Return a composition with `factor` times the noise of each step."""
+
+    def scaled(step: Step) -> Step:
+        inner = step.mechanism
+        if isinstance(inner, AdditiveNoise):
+            return replace(step, mechanism=inner.with_scale(factor * inner.noise.scale))
+        return replace(step, mechanism=TemperedPmf(inner, 1 / factor))
+
+    return mechanism.with_steps(scaled)
+
+
+def _of_composition(mechanism: Composition) -> Iterator[Mutant]:
+    """Yield mutants with wrong noise, wrong subsampling or a wrong number of steps."""
+    if any(step.sampling for step in mechanism.steps):
+        noise = "the subsampling"
+        whole = mechanism.with_steps(lambda step: replace(step, sampling=None))
+        yield Mutant(f"{noise} removed", whole, noise, REMOVED)
+        twice = mechanism.with_steps(
+            lambda step: replace(step, sampling=step.sampling and step.sampling.doubled())
+        )
+        yield Mutant(f"{noise} of twice as many rows", twice, noise, SCALED)
+    noise = "the noise of each step"
+    yield Mutant(f"{noise} halved", _with_noise(mechanism, 0.5), noise, HALVED)
+    noise = "the number of steps"
+    more = mechanism.with_steps(lambda step: replace(step, times=2 * step.times))
+    yield Mutant(f"{noise} doubled", more, noise, SCALED)

@@ -25,11 +25,10 @@ from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import (
     TIME_IS_OVER,
-    AdditiveNoise,
     Cluster,
-    ExactMechanism,
     Processes,
     Workers,
+    is_computed,
     is_seeded,
 )
 from dpaudit.results import AuditResult, Expectation
@@ -120,7 +119,7 @@ class Auditor:
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
         if method is None:  # use the method of the run if it suits the mechanism
-            draws_outputs = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
+            draws_outputs = not is_computed(mechanism)
             method = "sequential" if self.settings.sequential and draws_outputs else "fixed"
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"

@@ -6,6 +6,7 @@ asymptotic bound. The subpackage `oracles` holds exact privacy losses.
 """
 
 from dpaudit.stats import oracles
+from dpaudit.stats.composition import ComposedLoss, Mixture, StepPair
 from dpaudit.stats.curves import TYPE_I_ERRORS, Curves, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import (
     hockey_stick,
@@ -65,16 +66,19 @@ __all__ = [
     "Allowance",
     "Ball",
     "Box",
+    "ComposedLoss",
     "Counts",
     "Curves",
     "GuessCounts",
     "HalfSpace",
+    "Mixture",
     "Noise",
     "PairedBet",
     "RateBounds",
     "Region",
     "Slab",
     "Stages",
+    "StepPair",
     "Target",
     "Wager",
     "crossing_bound",

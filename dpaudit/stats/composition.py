@@ -32,16 +32,17 @@ sum of four errors. By Theorem 24.2 of Higham (2002, "Accuracy and stability of 
 algorithms"), a transform of length N has a relative error of at most ``c = 8 u log2(N)`` in the
 2-norm, where u is the unit roundoff. Transforms F of tilted measures satisfy ``|F| <= 1``. So an
 error in one factor of a product of n factors is at most this error in the product. By Parseval,
-the forward transforms contribute ``sum_j n_j c ||f_j||_2``, and the inverse transform ``c ||g||_2``.
-A product of n complex factors has a relative error of at most ``3 n u``. This contributes
-``3 n u ||g||_2``. The Cauchy-Schwarz inequality bounds the effect on the result by ``||w||_2 E``.
+the forward transforms contribute ``sum_j n_j c ||f_j||_2``. The inverse transform contributes
+``c ||g||_2``. A product of n complex factors has a relative error of at most ``3 n u``. This
+contributes ``3 n u ||g||_2``. The Cauchy-Schwarz inequality bounds the effect on the result by
+``||w||_2 E``.
 
 (5) *Window.* The circular convolution moves the mass outside the window into the window. By the
 Chernoff bound, this mass is at most ``A = e^(K(t + s) - K(t) - s b) + e^(K(t - s') - K(t) + s' a)``
 for a window [a, b) and any s, s' > 0. Its effect is at most ``A max w <= A e^(K - t epsilon)``.
 
-(6) The bound is the sum in (3), less ``||w||_2 E``, less the effect in (5), less a relative error of
-``1e-10 + 1e-12 n`` for all other operations. Any t gives a valid bound. QED
+(6) The bound is the sum in (3), less ``||w||_2 E``, less the effect in (5), less a relative error
+of ``1e-10 + 1e-12 n`` for all other operations. Any t gives a valid bound. QED
 
 ``lower_epsilon(delta)`` is an epsilon at which the lower bound of delta exceeds `delta`. So the
 composition does not satisfy (epsilon, delta)-DP for any smaller epsilon.
@@ -50,7 +51,7 @@ composition does not satisfy (epsilon, delta)-DP for any smaller epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -79,12 +80,16 @@ NOISE_ACCURACY, PMF_ACCURACY = 1e-9, 1e-13
 """Relative accuracy of the probabilities of noise, and of a given pmf."""
 
 _UNIT = 2.0**-53
+_NEGLIGIBLE = 1e-8
 _ALIASING = 22.0  # minus the logarithm of the mass outside the window
 _ATOM = 1e-3
 _TIE = 1e-11
 _NUDGE = 1e-13
-_LEAST_TILT, _LARGEST_TILT = 2.0**-4, 2.0**20
+_SHOWN = 1e-9
+_LEAST_TILT, _RUNGS = 2.0**-4, 25
+_PRECISE = 1e-4  # relative error at which no other tilt is tried
 _LARGEST_EPSILON = 1e4
+_TOLERANCE, _ROUNDS = 1e-7, 60
 _MOST_STEPS = 10**8
 
 
@@ -238,13 +243,13 @@ def _merged(losses: _Losses, width: float, phase: float) -> _Losses:
 class _OnGrid(NamedTuple):
     """Losses ``offset + width * index`` of one step, with their probabilities."""
 
-    index: NDArray[np.int64]
+    cells: NDArray[np.int64]
     p: Floats
     offset: float
     times: int
 
     def values(self, width: float) -> Floats:
-        return self.offset + width * self.index
+        return np.asarray(self.offset + width * self.cells)
 
 
 def _on_grid(losses: _Losses, width: float) -> _OnGrid:
@@ -256,7 +261,7 @@ def _on_grid(losses: _Losses, width: float) -> _OnGrid:
     order = np.argsort(part)
     at, weight = part[order], losses.p[order]
     # With the offset at[j], outcome k loses at[k] - at[j], and 1 more if this is negative.
-    cost = weight @ at - at * weight.sum() + (np.cumsum(weight) - weight)
+    cost = _dot(weight, at) - at * weight.sum() + (np.cumsum(weight) - weight)
     offset = float(at[int(np.argmin(cost))]) * width
     nudge = _NUDGE * (1 + float(np.abs(loss).max()))
     index = np.floor((loss - offset) / width + nudge / width).astype(np.int64)
@@ -294,13 +299,14 @@ class _Tilted:
         for one in grids:
             logs = np.log(one.p) + tilt * one.values(width)
             log_mgf = float(special.logsumexp(logs))
-            tilted = np.bincount(one.index % size, np.exp(logs - log_mgf), size)
+            weights = np.exp(logs - log_mgf)
+            tilted = np.asarray(np.bincount(one.cells % size, weights, size), dtype=float)
             product *= _power(fft.rfft(tilted), one.times)
-            forward += one.times * each * float(np.linalg.norm(tilted))
+            forward += one.times * each * _norm(tilted)
             self.log_factor += one.times * log_mgf
             base += one.times * one.offset
         mass = fft.irfft(product, size)
-        norm = float(np.linalg.norm(mass))
+        norm = _norm(mass)
         self.error = 1.01 * (forward + (each + 3 * n * _UNIT) * norm)
         start = math.floor((window[0] - base) / width)
         self.mass: Floats = np.roll(mass, -(start % size))
@@ -313,40 +319,55 @@ class _Tilted:
         low, high = float(self.values[0]), float(self.values[-1]) + width
         spread = max((high - low) / 20, 1e-12)
         found = [1.0, 1.0]
-        for power in range(-2, 7):
+        for power in (0, 1, 2, 3, -1, 4, 5, 6):
             s = 10 / spread * 2.0**-power
             for side, (move, end) in enumerate(((s, high), (-s, low))):
                 excess = _log_mgf(grids, self.tilt + move, width) - self.log_factor - move * end
                 found[side] = min(found[side], math.exp(min(excess + 1e-9, 0.0)))
+            if max(found) < _NEGLIGIBLE:
+                break
         return min(sum(found), 1.0)
 
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a lower bound of the part of delta with finite losses."""
+    def lower_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return a lower bound of the part of delta with finite losses, and its error."""
         first = int(np.searchsorted(self.values, epsilon, side="right"))
         above, mass = self.values[first:], self.mass[first:]
         scale = self.log_factor - self.tilt * epsilon  # the weights are relative to e^scale
         weights = np.exp(-self.tilt * (above - epsilon)) * -np.expm1(epsilon - above)
-        return self._lower(weights, mass, scale, self.outside)
+        return self._lower(weights, mass, scale)
 
-    def rates(self, threshold: float) -> tuple[float, float]:
+    def rates(self, threshold: float) -> tuple[float, float, float]:
         """Bound the rates of the event that the loss exceeds a threshold.
 
-        The first rate is a lower bound under P. The second rate is an upper bound under Q.
+        The first rate is a lower bound under P. The second rate is an upper bound under Q. The last
+        number is the error of the second rate.
         """
         first = int(np.searchsorted(self.values, threshold, side="right"))
         above, mass = self.values[first:], self.mass[first:]
         scale = self.log_factor - self.tilt * threshold
         weights = np.exp(-self.tilt * (above - threshold))
-        likely = self._lower(weights, mass, scale, self.outside)
+        likely = self._lower(weights, mass, scale)[0]
         # Under Q, a loss s has its probability under P times e^-s.
         weights = weights * np.exp(threshold - above)
-        rare = -self._lower(-weights, mass, scale - threshold, self.outside)
-        return likely, rare
+        rare, error = self._lower(-weights, mass, scale - threshold)
+        return likely, -rare, error
 
-    def _lower(self, weights: Floats, mass: Floats, scale: float, outside: float) -> float:
-        found = float(weights @ mass) - self.slack * float(np.abs(weights) @ np.abs(mass))
-        found -= float(np.linalg.norm(weights)) * self.error + outside
-        return found * math.exp(min(scale, 700.0))
+    def _lower(self, weights: Floats, mass: Floats, scale: float) -> tuple[float, float]:
+        """Return ``e^scale`` times a lower bound of the weighted mass, and its error."""
+        found = _dot(weights, mass)
+        error = self.slack * _dot(np.abs(weights), np.abs(mass)) + self.outside
+        error += _norm(weights) * self.error
+        factor = math.exp(min(scale, 700.0))
+        return (found - error) * factor, error * factor
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """Return a scalar product, without the threads of BLAS."""
+    return float((a * b).sum())
+
+
+def _norm(vector: Floats) -> float:
+    return math.sqrt(_dot(vector, vector))
 
 
 def _power(base: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
@@ -384,6 +405,10 @@ def _atoms(losses: _Losses) -> list[float]:
     return [float(losses.loss[starts[at]]) for at in heavy]
 
 
+def _tilt(rung: int) -> float:
+    return _LEAST_TILT * 2.0 ** (rung - 1) if rung else 0.0
+
+
 class _Direction:
     """Bounds of ``H(P || Q)`` for the product of all steps."""
 
@@ -394,6 +419,7 @@ class _Direction:
         logs = sum(one.times * math.log1p(-min(one.infinite, 1 - 1e-16)) for one in self.steps)
         self.infinite = max(-math.expm1(logs) * (1 - 1e-12), 0.0)
         self.tilts: dict[float, _Tilted] = {}
+        self.means: dict[int, float] = {}
 
     @cached_property
     def max_loss(self) -> float:
@@ -410,10 +436,10 @@ class _Direction:
         """A coarse version of all steps, which only chooses tilts and windows."""
         held = []
         for one in self.steps:
-            mean = float(one.p @ one.loss)
-            spread = math.sqrt(max(float(one.p @ (one.loss - mean) ** 2), 1e-24))
+            mean = _dot(one.p, one.loss)
+            spread = math.sqrt(max(_dot(one.p, (one.loss - mean) ** 2), 1e-24))
             reach = float(one.loss[-1] - one.loss[0])
-            coarse = _merged(one, max(spread / 50, reach / 20_000, 1e-12), 0.0)
+            coarse = _merged(one, max(spread / 30, reach / 4000, 1e-12), 0.0)
             held.append(_OnGrid(np.zeros(len(coarse.p), np.int64), coarse.p, 0.0, one.times))
             self._values.append(coarse.loss)
         return held
@@ -429,10 +455,10 @@ class _Direction:
             logs = np.log(one.p) + tilt * value
             whole = float(special.logsumexp(logs))
             weight = np.exp(logs - whole)
-            at = float(weight @ value)
+            at = _dot(weight, value)
             log_mgf += one.times * whole
             mean += one.times * at
-            variance += one.times * float(weight @ (value - at) ** 2)
+            variance += one.times * _dot(weight, (value - at) ** 2)
         return log_mgf, mean, variance
 
     def _window(self, tilt: float) -> tuple[float, float]:
@@ -444,41 +470,56 @@ class _Direction:
             high = min(high, (self._moments(tilt + s)[0] - log_mgf + _ALIASING) / s)
             low = max(low, -(self._moments(tilt - s)[0] - log_mgf + _ALIASING) / s)
         ends = [
-            sum(one.times * float(value[at]) for one, value in zip(self._sketch, self._values))
+            sum(
+                one.times * float(value[at])
+                for one, value in zip(self._sketch, self._values, strict=True)
+            )
             for at in (0, -1)
         ]
         margin = 1e-3 * (high - low) + 1e-9 * (1 + abs(mean))
         return max(low, ends[0]) - margin, min(high, ends[1]) + margin
 
-    def tilted(self, epsilon: float) -> list[_Tilted]:
-        """Return the distribution with two tilts that suit `epsilon`, out of a few tilts."""
-        low, high = 0.0, 1.0
-        if self._moments(0.0)[1] >= epsilon:
-            high = 0.0
-        while high and self._moments(high)[1] < epsilon and high < _LARGEST_TILT:
-            low, high = high, 2 * high
-        for _ in range(6 if high else 0):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._moments(middle)[1] < epsilon else (low, middle)
-        best = 0.0 if low < _LEAST_TILT else 2.0 ** (math.floor(2 * math.log2(low)) / 2)
-        # With heavy tails, the best tilt may need a very large window. Half the tilt does not.
-        tilts = dict.fromkeys([best, best / 2 if best >= 2 * _LEAST_TILT else 0.0])
-        for tilt in tilts:
-            if tilt not in self.tilts:
-                self.tilts[tilt] = _Tilted(self.steps, tilt, self.bins, self._window(tilt))
-        return [self.tilts[tilt] for tilt in tilts]
+    def _mean(self, rung: int) -> float:
+        """Return the mean of the losses at one of the tilts that are used."""
+        if rung not in self.means:
+            self.means[rung] = self._moments(_tilt(rung))[1]
+        return self.means[rung]
+
+    def tilted(self, epsilon: float) -> Iterator[_Tilted]:
+        """Yield distributions with two tilts that suit `epsilon`, out of a few tilts.
+
+        With heavy tails, the second tilt may need a very large window. The first tilt does not.
+        """
+        rung = 0
+        while rung < _RUNGS and self._mean(rung + 1) < epsilon:
+            rung += 1
+        for one in dict.fromkeys([max(rung - 1, 0), rung]):
+            yield self.at(_tilt(one))
+
+    def at(self, tilt: float) -> _Tilted:
+        """Return the distribution with a tilt; each is computed once."""
+        if tilt not in self.tilts:
+            self.tilts[tilt] = _Tilted(self.steps, tilt, self.bins, self._window(tilt))
+        return self.tilts[tilt]
 
     def lower_delta(self, epsilon: float) -> float:
         found = 0.0
         if self.is_finite and epsilon < self.max_loss:
-            found = max(one.lower_delta(epsilon) for one in self.tilted(epsilon))
+            for one in self.tilted(epsilon):
+                value, error = one.lower_delta(epsilon)
+                found = max(found, value)
+                if error <= _PRECISE * value:
+                    break
         return min(max(found, 0.0) + self.infinite, 1.0)
 
     def rates(self, threshold: float) -> tuple[float, float]:
         likely, rare = 0.0, 0.0
         if self.is_finite:
-            bounds = [one.rates(threshold) for one in self.tilted(threshold)]
-            likely, rare = max(bounds, key=lambda both: both[0] - both[1])
+            for one in self.tilted(threshold):
+                at = one.rates(threshold)
+                likely, rare, error = max((likely, rare, 0.0), at, key=lambda x: x[0] - x[1])
+                if error <= _PRECISE * at[1]:
+                    break
         likely = min(max(likely, 0.0) + self.infinite, 1.0)
         return likely, min(max(rare, 0.0), 1.0)
 
@@ -492,9 +533,18 @@ class _Direction:
         low, high = 0.0, 1.0
         while high < _LARGEST_EPSILON and self.lower_delta(high) > delta:
             low, high = high, 2 * high
-        while high - low > 1e-9 * (1 + low):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.lower_delta(middle) > delta else (low, middle)
+        # The logarithm of delta is nearly linear in epsilon, so false position converges fast.
+        above, below = (math.log(max(self.lower_delta(e), 1e-300) / delta) for e in (low, high))
+        for count in range(_ROUNDS):
+            if high - low <= _TOLERANCE * (1 + low):
+                break
+            share = above / (above - below) if count % 3 < 2 else 0.5
+            margin = 0.4 * _TOLERANCE * (1 + low) / (high - low)
+            middle = low + (high - low) * min(max(share, margin), 1 - margin)
+            value = math.log(max(self.lower_delta(middle), 1e-300) / delta)
+            low, above, high, below = (
+                (middle, value, high, below) if value > 0 else (low, above, middle, value)
+            )
         return low
 
 
@@ -589,3 +639,28 @@ class ComposedLoss:
         threshold = _validate.nonnegative(threshold=threshold)
         _validate.choice(("left", "right"), likelier=likelier)
         return (self._left if likelier == "left" else self._right).rates(threshold)
+
+    def masses(self, bins: int) -> tuple[Floats, Floats, Floats]:
+        """Return about how often each finite loss occurs on both sides, for charts.
+
+        Parameters
+        ----------
+        bins : int
+            Number of bins, at least 1.
+
+        Returns
+        -------
+        edges, left, right : ndarray
+            The ``bins + 1`` edges of bins of losses, and the probability of each bin.
+        """
+        bins = _validate.integer(1, 10_000, bins=bins)
+        if not self._left.is_finite:
+            return np.linspace(0.0, 1.0, bins + 1), np.zeros(bins), np.zeros(bins)
+        known = self._left.at(0.0)
+        left = np.maximum(known.mass, 0.0)
+        right = left * np.exp(-np.clip(known.values, -700.0, 700.0))
+        seen = known.values[(left > _SHOWN) | ((right > _SHOWN) & (left > 0))]
+        low, high = (float(seen[0]), float(seen[-1])) if seen.size else (0.0, 0.0)
+        edges = np.linspace(low, max(high, low + 1e-6), bins + 1)
+        shown = [np.histogram(known.values, edges, weights=side)[0] for side in (left, right)]
+        return edges, np.asarray(shown[0], dtype=float), np.asarray(shown[1], dtype=float)
