@@ -125,7 +125,7 @@ class Accounted(Claim):
         epsilon = _validate.nonnegative(epsilon=epsilon)
         if epsilon not in self._deltas:
             ask = _method(self._curve, _DELTA_METHODS)
-            found = self._searched(epsilon) if ask is None else _number(ask, epsilon)
+            found = self._searched(epsilon) if ask is None else _number(ask, epsilon, "epsilon")
             self._deltas[epsilon] = 1.0 if math.isnan(found) else min(max(found, 0.0), 1.0)
         return self._deltas[epsilon]
 
@@ -134,24 +134,31 @@ class Accounted(Claim):
         delta = _validate.delta(delta=delta)
         if delta not in self._epsilons:
             ask = _method(self._curve, _EPSILON_METHODS) or self._curve
-            found = _number(ask, delta)
+            found = _number(ask, delta, "delta")
             self._epsilons[delta] = math.inf if math.isnan(found) else max(found, 0.0)
         return self._epsilons[delta]
 
     def _searched(self, epsilon: float) -> float:
         """Return a delta at which an epsilon of at most `epsilon` was reported."""
-        if self.epsilon(0.0) <= epsilon:
+        if self._reported(0.0) <= epsilon:
             return 0.0
+        if self._reported(_LEAST_DELTA) <= epsilon:
+            return _LEAST_DELTA
         # A reported epsilon holds at every larger delta, too.
         known = [d for d, reported in self._epsilons.items() if d > 0 and reported <= epsilon]
         high = min(known, default=1.0)
-        if epsilon >= self.epsilon(_LEAST_DELTA):
-            return _LEAST_DELTA
-        low = max((d for d, e in self._epsilons.items() if 0 < d < high and e > epsilon))
+        low = max(d for d, found in self._epsilons.items() if 0 < d < high and found > epsilon)
         while high / low > 1 + _SEARCH_ACCURACY:
             middle = math.sqrt(high * low)
-            low, high = (middle, high) if self.epsilon(middle) > epsilon else (low, middle)
+            low, high = (middle, high) if self._reported(middle) > epsilon else (low, middle)
         return high
+
+    def _reported(self, delta: float) -> float:
+        """Return the epsilon that is reported at `delta`; ``inf`` if the accountant fails there."""
+        try:
+            return self.epsilon(delta)
+        except ArgumentError:
+            return self._epsilons.setdefault(delta, math.inf)
 
     def at(self, delta: float) -> ApproxDP:
         """Return one point of the curve, at a given delta, as a separate claim.
@@ -308,21 +315,17 @@ def _method(curve: Any, names: tuple[str, ...]) -> Any:
     return next((one for one in found if callable(one)), None)
 
 
-def _number(ask: Any, argument: float) -> float:
+def _number(ask: Any, argument: float, name: str) -> float:
     """Return the number that an accountant reports; NaN if the accountant fails at 0."""
     try:
-        found = ask(argument)
-    except Exception:
-        # Many accountants divide by delta or take its logarithm.
-        if argument == 0:
+        return float(ask(argument))
+    except Exception as error:
+        if argument == 0:  # many accountants divide by delta or take its logarithm
             return math.nan
-        raise
-    try:
-        return float(found)
-    except (TypeError, ValueError):
         raise ArgumentError(
-            f"accounted must report a number, got {_validate.describe(found)} at {argument!r}"
-        ) from None
+            f"accounted must report a number at {name} = {argument!r}, got "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str, bool]:
@@ -332,8 +335,8 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
     known = _of_dp_accounting(accounted, relation)
     if known is not None:
         return known
-    is_class = isinstance(accounted, type)
-    if is_class or not (_method(accounted, _EPSILON_METHODS) or callable(accounted)):
+    is_other = isinstance(accounted, type | Claim)
+    if is_other or not (_method(accounted, _EPSILON_METHODS) or callable(accounted)):
         raise TypeError(
             "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
             "dp-accounting, an accountant with a method get_epsilon(delta), get_approxDP(delta), "
@@ -377,9 +380,14 @@ def _of_dp_accounting(
     """Read an object of dp-accounting; return None for other objects."""
     if not any(base.__module__.startswith("dp_accounting") for base in type(accounted).__mro__):
         return None
-    from dp_accounting import DpEvent, PrivacyAccountant
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
+    try:
+        from dp_accounting import DpEvent, PrivacyAccountant
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    except ImportError:
+        raise ArgumentError(
+            "accounted is an object of dp-accounting, so dp-accounting must be installed. Run "
+            "pip install dp-accounting"
+        ) from None
     if isinstance(accounted, PrivacyAccountant):
         name = accounted.neighboring_relation.name
         if name not in _RELATIONS:
