@@ -39,7 +39,8 @@ contributes ``3 n u ||g||_2``. The Cauchy-Schwarz inequality bounds the effect o
 
 (5) *Window.* The circular convolution moves the mass outside the window into the window. By the
 Chernoff bound, this mass is at most ``A = e^(K(t + s) - K(t) - s b) + e^(K(t - s') - K(t) + s' a)``
-for a window [a, b) and any s, s' > 0. Its effect is at most ``A max w <= A e^(K - t epsilon)``.
+for a window [a, b) and any s, s' > 0. A term is 0 if no sum lies on its side. The effect is at most
+``A max w <= A e^(K - t epsilon)``.
 
 (6) The bound is the sum in (3), less ``||w||_2 E``, less the effect in (5), less a relative error
 of ``1e-10 + 1e-12 n`` for all other operations. Any t gives a valid bound. QED
@@ -319,6 +320,14 @@ class _Tilted:
         low, high = float(self.values[0]), float(self.values[-1]) + width
         spread = max((high - low) / 20, 1e-12)
         found = [1.0, 1.0]
+        ends = [
+            sum(one.times * float(end(one.values(width))) for one in grids)
+            for end in (np.max, np.min)
+        ]
+        if ends[0] < high:  # no sum of losses lies outside
+            found[0] = 0.0
+        if ends[1] >= low:
+            found[1] = 0.0
         for power in (0, 1, 2, 3, -1, 4, 5, 6):
             s = 10 / spread * 2.0**-power
             for side, (move, end) in enumerate(((s, high), (-s, low))):
