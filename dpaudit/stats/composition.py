@@ -74,7 +74,7 @@ _MOST_BINS = 2**24
 _CELLS = 2**18
 _LEAST_CELLS = 2**10
 _EVALUATIONS = 10**7  # largest number of evaluated probabilities of cells
-_FAR = 12.0  # cells of Gaussian noise end at this number of standard deviations beyond all centres
+_FAR = 16.0  # cells of Gaussian noise end at this number of standard deviations beyond all centres
 _LEAST = 1e-290  # probabilities below it are not accurate
 
 NOISE_ACCURACY, PMF_ACCURACY = 1e-9, 1e-13
@@ -478,15 +478,13 @@ class _Direction:
             s = 10 / spread * 2.0**-power
             high = min(high, (self._moments(tilt + s)[0] - log_mgf + _ALIASING) / s)
             low = max(low, -(self._moments(tilt - s)[0] - log_mgf + _ALIASING) / s)
-        ends = [
-            sum(
-                one.times * float(value[at])
-                for one, value in zip(self._sketch, self._values, strict=True)
-            )
-            for at in (0, -1)
-        ]
+        least, most = (sum(one.times * float(one.loss[at]) for one in self.steps) for at in (0, -1))
+        # Outside the support there is no mass at all, so a window that nearly contains it is wider.
+        near = 0.2 * (high - low)
+        low = least if low < least + near else low
+        high = most if high > most - near else high
         margin = 1e-3 * (high - low) + 1e-9 * (1 + abs(mean))
-        return max(low, ends[0]) - margin, min(high, ends[1]) + margin
+        return low - margin, high + margin
 
     def _mean(self, rung: int) -> float:
         """Return the mean of the losses at one of the tilts that are used."""
