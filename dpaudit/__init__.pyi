@@ -52,6 +52,7 @@ from .mechanisms import DPSGD as DPSGD
 from .mechanisms import SQL as SQL
 from .mechanisms import AdditiveNoise as AdditiveNoise
 from .mechanisms import Command as Command
+from .mechanisms import Composition as Composition
 from .mechanisms import Interactive as Interactive
 from .mechanisms import Longitudinal as Longitudinal
 from .mechanisms import Observed as Observed

@@ -164,7 +164,8 @@ def table() -> dict[str, Call]:
             },
         ),
         "Accounted": Call(
-            lambda: {"accounted": _pld(), "relation": Relation.REPLACE_USER}, {"source": TEXT}
+            lambda: {"accounted": _pld(), "relation": Relation.REPLACE_USER},
+            {"accounted": FUNCTION, "source": TEXT},
         ),
         "from_opendp": Call(
             lambda: {"measurement": _measurement(), "d_in": 1.0},
@@ -346,6 +347,15 @@ def table() -> dict[str, Call]:
         "AdditiveNoise": Call(
             lambda: {"centers": center, "noise": "laplace", "scale": 1.0},
             {"centers": FUNCTION, "scale": POSITIVE, "ball": OPTIONAL | FUNCTION},
+        ),
+        "Composition": Call(
+            lambda: {
+                "step": dpaudit.AdditiveNoise(center, "laplace", 1.0),
+                "times": 2,
+                "q": 0.5,
+                "sampling": "poisson",
+            },
+            {"times": {"5"}, "q": set(), "batch_size": OPTIONAL},
         ),
         "DPSGD": Call(
             lambda: {
