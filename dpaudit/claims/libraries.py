@@ -67,9 +67,8 @@ class Accounted(Claim):
     discretisation of a PLD is pessimistic by less than the discretisation step. Values that were
     reported before are cached.
 
-    Some objects report only epsilon(delta). Then ``delta(epsilon)`` is found by a search: it is a
-    delta at which an epsilon of at most `epsilon` was reported, and exceeds the smallest such delta
-    by at most 0.1%. So the claim is never stronger than what was reported. A delta at which the
+    Some objects report only epsilon(delta). Then a search finds a delta at which an epsilon of at
+    most `epsilon` was reported. This delta exceeds the smallest such delta by at most 0.1%. So the claim is never stronger than what was reported. A delta at which the
     accountant fails, or reports NaN, makes no promise.
 
     Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE``, a

@@ -15,9 +15,8 @@ error of at most r, so ``P(cell)`` is replaced by ``(1 - r) P(cell)``, and l by 
 (2) *Grid.* For any outcomes, ``H = E_P[(1 - e^(epsilon - L))_+]``, where L is the sum of the losses
 of all steps. The integrand is nonnegative and nondecreasing in L. So the expectation cannot
 increase if P is replaced by a smaller measure, or if losses are rounded down. The losses of step j
-are rounded down to a grid ``o_j + h Z``. The offset ``o_j`` is free, so it is chosen such that
-almost no loss is lost: a merged bin of width h has its loss close to the middle of the bin, so one
-offset suits nearly all bins. Outcomes with ``Q = 0`` have an infinite loss. If any step has such an
+are rounded down to a grid ``o_j + h Z``. The offset ``o_j`` is free. A merged bin of width h has
+its loss close to the middle of the bin, so one offset suits nearly all bins. Outcomes with ``Q = 0`` have an infinite loss. If any step has such an
 outcome, the integrand is 1. This part is ``1 - prod_j (1 - P_j(loss is infinite))`` and is added.
 
 (3) *Tilting.* For any ``t >= 0``, the measure ``f_j`` of the rounded losses is replaced by

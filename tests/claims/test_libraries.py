@@ -269,3 +269,70 @@ def test_an_output_measure_that_is_not_known_is_refused() -> None:
 
     with pytest.raises(ArgumentError, match="got RenyiDivergence$"):
         from_opendp(Odd(), 1.0)
+
+
+# --- other accountants and functions ---
+
+
+class OfOpacus:
+    """An accountant with the interface of Opacus."""
+
+    def __init__(self) -> None:
+        self.history = [(1.0, 0.5, 10)]
+
+    def get_epsilon(self, delta: float) -> float:
+        return GaussianDP(1.0).epsilon(delta)
+
+
+class OfAutodp:
+    """A mechanism with the interface of autodp."""
+
+    name = "Gaussian"
+
+    def get_approxDP(self, delta: float) -> float:
+        return GaussianDP(1.0).epsilon(delta)
+
+
+@pytest.mark.parametrize("accounted", [OfOpacus(), OfAutodp(), GaussianDP(1.0).epsilon])
+def test_epsilon_alone_makes_a_curve_that_is_never_stronger(accounted: object) -> None:
+    claim, exact = Accounted(accounted, ADD), GaussianDP(1.0)
+    assert claim.relation == ADD
+    for delta in (1e-9, 1e-5, 0.1):
+        assert claim.epsilon(delta) == exact.epsilon(delta)
+    for epsilon in (0.1, 1.0, 4.0):
+        assert exact.delta(epsilon) * (1 - 1e-9) <= claim.delta(epsilon)
+        assert claim.delta(epsilon) <= exact.delta(epsilon) * 1.0011
+    assert claim.at(1e-5).point == (exact.epsilon(1e-5), 1e-5)
+    with pytest.raises(ArgumentError, match="^relation must be given for"):
+        Accounted(accounted)
+
+
+def test_a_pure_epsilon_needs_no_delta() -> None:
+    claim = Accounted(lambda delta: 2.0, REPLACE)
+    assert claim.delta(2.0) == 0.0
+    assert claim.delta(1.0) == 1.0
+
+
+def test_where_an_accountant_fails_it_promises_nothing() -> None:
+    def fails(delta: float) -> float:
+        if delta < 1e-6:
+            raise ValueError("too small")
+        return 1.0
+
+    claim = Accounted(fails, ADD)
+    assert claim.epsilon(0.0) == float("inf")
+    assert 1e-6 <= claim.delta(1.0) <= 1.001e-6
+    with pytest.raises(ArgumentError, match="^accounted must report a number at delta = 1e-07"):
+        Accounted(fails, ADD).epsilon(1e-7)
+    with pytest.raises(ArgumentError, match="^accounted must report a number at delta = 0.5"):
+        Accounted(lambda delta: "much", ADD).epsilon(0.5)
+
+
+def test_profiles_of_opendp_are_read() -> None:
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    profile = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0)).map(1.0)
+    claim = Accounted(profile, within_sensitivity(1.0))
+    assert claim.epsilon(1e-5) == profile.epsilon(1e-5)
+    assert claim.delta(1.0) == profile.delta(1.0)
