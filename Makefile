@@ -85,12 +85,14 @@ coverage: $(VENV)/.dev
 # Each group in an environment of its own: their packages do not agree on versions of others.
 ADAPTERS := pipelinedp smartnoise jax opacus
 HUNTS := hunt hunt-torch hunt-old
+AUDITED := accountants
 TESTS_OF_pipelinedp := pydp or pipeline_dp
 TESTS_OF_smartnoise := smartnoise
 TESTS_OF_jax := jax
 TESTS_OF_opacus := opacus
 
-test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters-,$(HUNTS))
+test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters-,$(HUNTS)) \
+	$(addprefix test-adapters-,$(AUDITED))
 
 # Packages that only audits/field audits. They are installed without their dependencies, because
 # their pins conflict. A package that is missing fails its audits.
@@ -103,6 +105,13 @@ test-adapters-hunt test-adapters-hunt-torch: test-adapters-%:
 	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
 	$(VENV)-$*/bin/python -m pip install --quiet --no-deps -r .ci/$*.txt
 	DPAUDIT_NO_SKIPS=1 $(VENV)-$*/bin/dpaudit run $(AUDITS_OF_$*) --out $(OUT)/$*
+
+# Accountants of Opacus and autodp, against certified lower bounds.
+test-adapters-accountants: test-adapters-%:
+	$(PYTHON) -m venv --clear $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
+	DPAUDIT_NO_SKIPS=1 $(VENV)-$*/bin/dpaudit run audits/third_party/audit_accountants.py \
+		--out $(OUT)/$*
 
 # These packages need numpy 1 and Python 3.11. They run in an interpreter without dpaudit.
 test-adapters-hunt-old: $(VENV)/.audit
@@ -161,4 +170,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.storage
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS) $(HUNTS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS) $(HUNTS) $(AUDITED)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

@@ -1,24 +1,21 @@
-"""Bugs in how released software computes its own privacy, in stability maps and accountants.
+"""Bugs in how released software computes its own privacy, in stability maps.
 
-OpenDP #2924 and dp-accounting #378 are bugs in the packages themselves. The audits of these two
-bugs ask the package for the sensitivity or the epsilon that the package claims. The noise comes
-from numpy. A mechanism that is marked as a known violation must be refuted. If a known violation is
+OpenDP #2924 is a bug in the package itself. The audits of this bug ask the package for the
+sensitivity that the package claims. The noise comes from numpy. Bugs of accountants are in
+`audits/third_party/audit_accountants.py`. A mechanism that is marked as a known violation must be refuted. If a known violation is
 not refuted, the run fails.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from algorithms.common.noise import analytic_gaussian_sigma
 from audits.third_party.audit_third_party import installed
 from dpaudit import (
     AdditiveNoise,
-    ApproxDP,
     GaussianDP,
     NeighborPair,
     PureDP,
@@ -28,8 +25,8 @@ from dpaudit import (
     within_sensitivity,
 )
 
-EPSILON, DELTA = 1.0, 1e-5
-ADD_REMOVE, REPLACE = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER
+EPSILON = 1.0
+ADD_REMOVE = Relation.ADD_REMOVE_USER
 
 SHARE = 0.05
 """Share of the default draws. With all draws, the verdicts are the same."""
@@ -215,55 +212,5 @@ def audit_opendp_2911_mended(auditor):
         exponential_mechanism,
         ZeroConcentratedDP(NOISY_MAX_RHO, within_sensitivity(), "Cesar and Rogers 2021, Lemma 3.2"),
         SCORES,
-        draws_factor=SHARE,
-    )
-
-
-# --- dp-accounting #378: the Gaussian mechanism under replacement --------------------------------
-
-DP_ACCOUNTING = pytest.mark.skipif(
-    find_spec("dp_accounting") is None,
-    reason="dp_accounting is not installed: pip install '.[test]'",
-)
-CLIP = 1.0
-MULTIPLIER = analytic_gaussian_sigma(1.0, EPSILON, DELTA)
-
-
-def sum_of_clipped(data):
-    return np.clip(data[:, 0], -CLIP, CLIP).sum()
-
-
-NOISY_SUM = AdditiveNoise(sum_of_clipped, "gaussian", scale=MULTIPLIER * CLIP)
-
-
-def accountant_epsilon(multiplier):
-    from dp_accounting import GaussianDpEvent, NeighboringRelation
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE)
-    return float(accountant.compose(GaussianDpEvent(multiplier)).get_epsilon(DELTA))
-
-
-@DP_ACCOUNTING
-@pytest.mark.known_violation("dp-accounting #378: a replaced record moves a clipped sum by 2 C")
-def audit_dp_accounting_378(auditor):
-    """Audit GaussianDpEvent, whose multiplier is relative to the bound C on one record.
-
-    The bug is issue #378, PR #464 (open). A reader could also take the multiplier as relative to
-    the sensitivity, which is 2 C. But the docstring of GaussianDpEvent says C.
-    """
-    auditor.check(
-        NOISY_SUM,
-        ApproxDP(accountant_epsilon(MULTIPLIER), DELTA, REPLACE, "RdpAccountant, REPLACE_ONE"),
-        draws_factor=SHARE,
-    )
-
-
-@DP_ACCOUNTING
-def audit_dp_accounting_378_mended(auditor):
-    auditor.check(
-        NOISY_SUM,
-        ApproxDP(accountant_epsilon(MULTIPLIER / 2), DELTA, REPLACE, "half the multiplier"),
-        mutants=[AdditiveNoise(sum_of_clipped, "gaussian", scale=MULTIPLIER * CLIP / 2)],
         draws_factor=SHARE,
     )

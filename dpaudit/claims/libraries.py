@@ -68,8 +68,9 @@ class Accounted(Claim):
     reported before are cached.
 
     Some objects report only epsilon(delta). Then a search finds a delta at which an epsilon of at
-    most `epsilon` was reported. This delta exceeds the smallest such delta by at most 0.1%. So the claim is never stronger than what was reported. A delta at which the
-    accountant fails, or reports NaN, makes no promise.
+    most `epsilon` was reported. This delta exceeds the smallest such delta by at most 0.1%. So the
+    claim is never stronger than what was reported. A delta at which the accountant fails, or
+    reports NaN, makes no promise.
 
     Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE``, a
     ``PLDAccountant`` takes the noise multiplier relative to one user's contribution, and doubles

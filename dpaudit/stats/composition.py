@@ -16,8 +16,9 @@ error of at most r, so ``P(cell)`` is replaced by ``(1 - r) P(cell)``, and l by 
 of all steps. The integrand is nonnegative and nondecreasing in L. So the expectation cannot
 increase if P is replaced by a smaller measure, or if losses are rounded down. The losses of step j
 are rounded down to a grid ``o_j + h Z``. The offset ``o_j`` is free. A merged bin of width h has
-its loss close to the middle of the bin, so one offset suits nearly all bins. Outcomes with ``Q = 0`` have an infinite loss. If any step has such an
-outcome, the integrand is 1. This part is ``1 - prod_j (1 - P_j(loss is infinite))`` and is added.
+its loss close to the middle of the bin, so one offset suits nearly all bins. Outcomes with ``Q =
+0`` have an infinite loss. If any step has such an outcome, the integrand is 1. This part is ``1 -
+prod_j (1 - P_j(loss is infinite))`` and is added.
 
 (3) *Tilting.* For any ``t >= 0``, the measure ``f_j`` of the rounded losses is replaced by
 ``f_j(l) e^(t l - K_j(t))``, where ``K_j`` is the logarithm of its moment generating function. Let g

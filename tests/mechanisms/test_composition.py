@@ -108,9 +108,8 @@ def test_centres_on_a_line_are_projected() -> None:
 
     mechanism = Composition(AdditiveNoise(along, "gaussian", scale=5.0), q=1.0)
     found = ComposedLoss(mechanism.pairs(np.array([[1.0]]), np.array([[0.0]])))
-    assert found.lower_epsilon(1e-5) == pytest.approx(
-        oracles.gaussian(1.0, 1.0).epsilon(1e-5), rel=1e-3
-    )
+    exact = oracles.gaussian(1.0, 1.0).epsilon(1e-5)
+    assert found.lower_epsilon(1e-5) == pytest.approx(exact, rel=1e-3)
 
 
 def identity(data: Any) -> Any:
@@ -126,12 +125,12 @@ SQUARE = np.array([[1.0, 0.0], [0.0, 1.0]])
         (
             Composition(AdditiveNoise(identity, scale=1.0), q=0.5),
             SQUARE,
-            "^identity must return centres that lie on one line",
+            "^identity .* must return centres that lie on one line",
         ),
         (
             Composition(AdditiveNoise(identity, "laplace", scale=1.0), q=0.5),
             SQUARE,
-            "^identity must return centres that differ in one coordinate only",
+            "^identity .* must return centres that differ in one coordinate only",
         ),
         (Composition(STEP, q=0.5), np.arange(13.0), "^data must have at most 4096 different subs"),
         (
