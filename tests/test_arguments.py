@@ -355,7 +355,7 @@ def table() -> dict[str, Call]:
                 "q": 0.5,
                 "sampling": "poisson",
             },
-            {"times": {"5"}, "q": set(), "batch_size": OPTIONAL},
+            {"times": {"5"}, "q": OPTIONAL, "batch_size": OPTIONAL},
         ),
         "DPSGD": Call(
             lambda: {

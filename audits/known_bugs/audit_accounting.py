@@ -2,8 +2,8 @@
 
 OpenDP #2924 is a bug in the package itself. The audits of this bug ask the package for the
 sensitivity that the package claims. The noise comes from numpy. Bugs of accountants are in
-`audits/third_party/audit_accountants.py`. A mechanism that is marked as a known violation must be refuted. If a known violation is
-not refuted, the run fails.
+`audits/third_party/audit_accountants.py`. A mechanism that is marked as a known violation must be
+refuted. If a known violation is not refuted, the run fails.
 """
 
 from __future__ import annotations
