@@ -84,7 +84,7 @@ coverage: $(VENV)/.dev
 
 # Each group in an environment of its own: their packages do not agree on versions of others.
 ADAPTERS := pipelinedp smartnoise jax opacus
-HUNTS := hunt hunt-torch hunt-old
+HUNTS := hunt hunt-torch hunt-synthetic hunt-old
 AUDITED := accountants
 TESTS_OF_pipelinedp := pydp or pipeline_dp
 TESTS_OF_smartnoise := smartnoise
@@ -99,8 +99,9 @@ test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters
 AUDITS_OF_hunt := audits/field/audit_statistics_packages.py audits/field/audit_local_packages.py \
 	audits/field/audit_streams.py
 AUDITS_OF_hunt-torch := audits/field/audit_torch_packages.py
+AUDITS_OF_hunt-synthetic := audits/field/audit_synthetic_data.py
 
-test-adapters-hunt test-adapters-hunt-torch: test-adapters-%:
+test-adapters-hunt test-adapters-hunt-torch test-adapters-hunt-synthetic: test-adapters-%:
 	$(PYTHON) -m venv --clear $(VENV)-$*
 	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
 	$(VENV)-$*/bin/python -m pip install --quiet --no-deps -r .ci/$*.txt
