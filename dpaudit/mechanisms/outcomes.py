@@ -220,13 +220,13 @@ class Outcomes:
     @property
     def may_fail_late(self) -> bool:
         """Whether a call may raise :class:`LateFailure`."""
-        one_by_one = _one_by_one(self.mechanism)[0] is not None
+        one_by_one = one_by_one_of(self.mechanism)[0] is not None
         return self.errors == "outcome" and not self.apart and not one_by_one
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws as an array; each dict becomes a record."""
         catches = self.errors == "outcome"
-        one_by_one, bound = _one_by_one(self.mechanism)
+        one_by_one, bound = one_by_one_of(self.mechanism)
         if one_by_one is not None:
             draws = one_by_one(data, size, rng=rng, then=self.then, catches=catches, **bound)
         elif catches and (self.apart or self._fails_on(data)):
@@ -306,7 +306,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
     ]
 
 
-def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
+def one_by_one_of(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
     """Return the method that makes one draw at a time and its bound arguments, or None."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:

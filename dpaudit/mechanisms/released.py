@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.data import Failure, Interaction, columns_of, content, is_frame
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array, attempt
+from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array, attempt, one_by_one_of
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
 
 Floats = NDArray[np.float64]
@@ -318,9 +318,9 @@ class Released:
                 f"{self!r} must get both datasets of a pair. Pass it to dpaudit.audit"
             )
         features, inner = data.strategy.features, self.mechanism
-        draw = getattr(inner, "draws_one_by_one", None)
+        draw, bound = one_by_one_of(inner)
         if draw is not None:
-            made = list(draw(data.data, size, rng=rng, catches=catches))
+            made = list(draw(data.data, size, rng=rng, catches=catches, **bound))
         elif catches:
             made = [attempt(lambda: next(iter(inner(data.data, 1, rng=rng)))) for _ in range(size)]
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,21 @@ def test_a_canary_row_shows_a_leak_of_pairs_of_cells() -> None:
     result = audit(Released(shuffled_pairs), PureDP(1.0), pair, draws=400, seed=1, mutants=None)
     assert result.verdict.words == "REFUTED"
     assert "a = y and b = u" in result.witness.event or "user's row" in result.witness.event
+
+
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
+def test_arguments_of_one_draw_may_be_bound(errors: str) -> None:
+    @one_draw
+    def one(frame: Any, *, rng: Any, halves: bool) -> Any:
+        return (halved if halves else synthesized)(frame, 1, rng=rng)[0]
+
+    mechanism = Outcomes(Released(functools.partial(one, halves=True)), errors=errors)
+    data = Interaction(WITHOUT_CAEN.left, view())
+    bound = Outcomes(
+        Released(one_draw(functools.partial(one.function, halves=True))), errors=errors
+    )
+    rows, expected = (f(data, 3, rng=np.random.default_rng(0)) for f in (mechanism, bound))
+    assert repr(rows) == repr(expected)
 
 
 def test_exceptions_may_be_outcomes() -> None:
