@@ -21,6 +21,7 @@ from dpaudit import (
     NeighborPair,
     PureDP,
     Relation,
+    Released,
     Settings,
     ZeroConcentratedDP,
     mutants,
@@ -47,12 +48,6 @@ def added(rows, canary):
 def replaced(rows, canary, other):
     """Return a pair: the rows with the canary, and with another row in its place."""
     return NeighborPair(np.array([*rows, canary]), np.array([*rows, other]), relation=REPLACE)
-
-
-def features(frame, canary):
-    """Return the number of rows, of canary rows, and of the canary's categories by column."""
-    equal = np.asarray(frame, dtype=str) == np.asarray(canary, dtype=str)
-    return [len(equal), equal.all(axis=1).sum(), *equal.sum(axis=0)]
 
 
 # --- smartnoise-synth: whole syntheses ---
@@ -87,10 +82,10 @@ def fitted(rows, name, *, epsilon, categories=None, **options):
 
 
 @one_draw(randomness=None)
-def synthesis(rows, *, name, canary, epsilon=EPSILON, released=RELEASED, **options):
-    """Return features of released rows."""
-    made = fitted(rows, name, epsilon=epsilon, **options)
-    return features(made.sample(len(rows) if released is None else released), canary)
+def synthesis(rows, *, released=RELEASED, **options):
+    """Return released rows, whose categories are numbers as in the data."""
+    made = fitted(rows, "mwem", epsilon=EPSILON, **options)
+    return made.sample(len(rows) if released is None else released).astype(int)
 
 
 @one_draw(randomness=None)
@@ -104,7 +99,6 @@ PAIRED = [[0, 0], [1, 1]] * 10
 """Twenty rows of two equal columns."""
 SINGLE = [[0], [1]] * 10
 DOMAIN = [(0, 1), (0, 1)]
-ALONE = ["2", "2"]
 FEW = {"iterations": 3, "mult_weights_iterations": 2}
 
 
@@ -117,7 +111,7 @@ def audit_smartnoise_inferred_domain(auditor):
     `findings` runs them.
     """
     auditor.check(
-        partial(synthesis, name="mwem", canary=ALONE, **FEW),
+        Released(partial(synthesis, **FEW)),
         PureDP(EPSILON, REPLACE, "smartnoise-synth TableTransformer"),
         replaced(PAIRED, [2, 2], [0, 0]),
         mutants=[],
@@ -131,7 +125,7 @@ def audit_smartnoise_inferred_domain(auditor):
 def audit_smartnoise_mwem_range(auditor):
     """Audit MWEM with public categories, of which only one row has the last."""
     auditor.check(
-        partial(synthesis, name="mwem", canary=ALONE, categories=[(0, 1, 2)] * 2, **FEW),
+        Released(partial(synthesis, categories=[(0, 1, 2)] * 2, **FEW)),
         PureDP(EPSILON, REPLACE, "smartnoise-synth MWEM"),
         replaced(PAIRED, [2, 2], [0, 0]),
         mutants=[],
@@ -145,7 +139,7 @@ def audit_smartnoise_mwem_range(auditor):
 def audit_smartnoise_number_of_rows(auditor):
     """Audit `fit_sample`, which returns as many rows as it gets."""
     auditor.check(
-        partial(synthesis, name="mwem", canary=["0", "0"], released=None, **FEW),
+        Released(partial(synthesis, released=None, **FEW)),
         PureDP(EPSILON, ADD, "smartnoise-synth fit_sample"),
         added(PAIRED, [0, 0]),
         mutants=[],
