@@ -1,8 +1,7 @@
 """dpmm 0.1.9: constant columns and missing values are released, with every category declared.
 
-The script needs dpmm and its pinned dependencies. Run it with `python -P`, because this folder has
-a file `dpmm.py`. One of 20 rows is
-replaced. The domain lists every category of each column.
+The script needs dpmm and its pinned dependencies. One of 20 rows is replaced. The domain lists
+every category of each column.
 """
 
 import contextlib
