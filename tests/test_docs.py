@@ -136,8 +136,8 @@ def test_reference_has_the_whole_public_face():
 )
 def test_reference_has_what_rooms_offer(room, inside):
     module = importlib.import_module(f"dpaudit.{room}")
-    helpers = {"design_points", "from_recipe", "in_words", "no_valid_pair", "pairs_from_words"}
-    helpers |= {"parse_value", "plain", "space_from_words"}
+    helpers = {"design_points", "each", "from_recipe", "in_words", "no_valid_pair"}
+    helpers |= {"pairs_from_words", "parse_value", "plain", "space_from_words"}
     last = {name.rpartition(".")[2] for name in DOCUMENTED}
     assert set(module.__all__) - inside - helpers <= last
 
