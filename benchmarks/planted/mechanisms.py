@@ -17,6 +17,8 @@ WORKERS = ("tests/mechanisms/test_workers.py",)
 COMMAND = ("tests/mechanisms/test_command.py",)
 SESSIONS = ("tests/mechanisms/test_interactive.py",)
 QUERIES = ("tests/mechanisms/test_sql.py",)
+SIDE_CHANNELS = ("tests/mechanisms/test_observed.py",)
+TABLES = ("tests/mechanisms/test_released.py",)
 
 MUTANTS = (
     Mutant(
@@ -340,5 +342,61 @@ MUTANTS = (
         "if not seen or seen not in self._loaded:",
         "if not self._loaded:",
         QUERIES,
+    ),
+    Mutant(
+        "mechanisms/observed.py",
+        "both sides are observed in a fixed order",
+        "first = int(rng.integers(2))",
+        "first = 0",
+        SIDE_CHANNELS,
+    ),
+    Mutant(
+        "mechanisms/observed.py",
+        "a call is observed while the caches are cold",
+        "_after_another(once, mechanism, sides[side], rng)",
+        "once(mechanism, sides[side], rng)",
+        SIDE_CHANNELS,
+    ),
+    Mutant(
+        "mechanisms/observed.py",
+        "a duration has no reference",
+        "value /= reference",
+        "pass",
+        SIDE_CHANNELS,
+    ),
+    Mutant(
+        "mechanisms/observed.py",
+        "blocks are used in the order of time",
+        "order = rng.permutation(values.shape[1])",
+        "order = np.arange(values.shape[1])",
+        SIDE_CHANNELS,
+    ),
+    Mutant(
+        "mechanisms/observed.py",
+        "the peak memory is that of the process",
+        "tracemalloc.get_traced_memory()[1] - before",
+        "tracemalloc.get_traced_memory()[1]",
+        SIDE_CHANNELS,
+    ),
+    Mutant(
+        "mechanisms/released.py",
+        "a pair of cells is counted if one cell agrees",
+        "(agree[i] & agree[j]).sum()",
+        "(agree[i] | agree[j]).sum()",
+        TABLES,
+    ),
+    Mutant(
+        "mechanisms/released.py",
+        "the row of the left user is looked for among common rows",
+        "extra = counts[place] - counts[1 - place]",
+        "extra = counts[place] & counts[1 - place]",
+        TABLES,
+    ),
+    Mutant(
+        "mechanisms/released.py",
+        "cells of the differing user count as cells of others",
+        "common = [row for row in rows[0] if content(row) in counts[1]]",
+        "common = rows[0]",
+        TABLES,
     ),
 )

@@ -149,7 +149,7 @@ def scored(score: Any, mechanism: Any) -> Any:
     if not callable(score) and not _is_classifier(score):
         raise TypeError(
             "score must be a function score(outputs) that returns an array [size], or a classifier "
-            f"of scikit-learn, got {score!r}"
+            f"of scikit-learn, got {_validate.describe(score)}"
         )
     if is_computed(mechanism):
         raise TypeError(
@@ -160,7 +160,12 @@ def scored(score: Any, mechanism: Any) -> Any:
         raise TypeError(
             f"score must be None for {mechanism_name(mechanism)}, whose outcome is one number"
         )
-    return mechanism if _is_classifier(score) else Scored(mechanism, score)
+    return mechanism if classifier(score) is not None else Scored(mechanism, score)
+
+
+def classifier(score: Any) -> Any:
+    """Return a score that is learnt, or None for any other score."""
+    return score if score is not None and _is_classifier(score) else None
 
 
 def _is_classifier(score: Any) -> bool:
@@ -565,7 +570,7 @@ def audit(
             watch=settings.watch(),
             workers=None if is_side_channel else workers,
             cache_dir=settings.cache_dir,
-            estimator=score if score is not None and _is_classifier(score) else None,
+            estimator=classifier(score),
             shrinks=settings.shrink and not is_side_channel,
             edits=edits_wanted(mutants) and not is_side_channel,
         )

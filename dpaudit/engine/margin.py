@@ -16,6 +16,7 @@ from dpaudit.engine.auditing import (
     check_kind,
     checked_settings,
     checked_task,
+    classifier,
     may_fail_late,
     scored,
 )
@@ -34,7 +35,7 @@ def noise_margin(
     *,
     pair: NeighborPair | None = None,
     draws: int | None = None,
-    score: Callable[[Any], Any] | None = None,
+    score: Callable[[Any], Any] | Any | None = None,
     settings: Settings | None = None,
 ) -> NoiseMargin:
     """Audit a mechanism with less noise, and find how far the noise could shrink.
@@ -53,7 +54,7 @@ def noise_margin(
     draws : int, optional
         Number of draws per dataset for each variant. The default is the number of draws of the
         result.
-    score : callable, optional
+    score : callable or classifier, optional
         As in :func:`dpaudit.audit`.
     settings : Settings, optional
         Settings of the audits of the variants. `max_seconds` must not be set, because variants are
@@ -110,7 +111,13 @@ def noise_margin(
     watch.total = 2 * task.draws * len(ordered)
     points = []
     with working(settings.workers, settings.executor) as workers:
-        task = replace(task, watch=watch, workers=workers, cache_dir=settings.cache_dir)
+        task = replace(
+            task,
+            watch=watch,
+            workers=workers,
+            cache_dir=settings.cache_dir,
+            estimator=classifier(score),
+        )
         for multiplier, variant in ordered:
             found = certificate_of(task, variant, f"slack {multiplier!r}")
             points.append(MarginPoint(multiplier, found.epsilon.lower, found.refuted))

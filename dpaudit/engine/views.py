@@ -7,8 +7,10 @@ of an interactive adversary is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from dpaudit.data import Interaction
 from dpaudit.mechanisms import Observed, Outcomes, Scored
 from dpaudit.mutants import Mutant
 from dpaudit.neighbors import NeighborPair, each
@@ -31,7 +33,10 @@ def seen_with_both_sides(mechanism: Any, pairs: Any) -> Any:
         return pairs
 
     def change(pair: NeighborPair) -> NeighborPair:
-        return pair.facing(view(pair.left, pair.right, pair.by))
+        plain = pair  # the pair of an earlier result already has what was shown of it
+        if isinstance(pair.left, Interaction):
+            plain = replace(pair, left=pair.left.data, right=pair.right.data)
+        return plain.facing(view(plain.left, plain.right, plain.by))
 
     return each(pairs, change)
 

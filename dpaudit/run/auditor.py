@@ -78,7 +78,7 @@ class Auditor:
         draws: int | None = None,
         draws_factor: float | None = None,
         method: str | Instrument[Any] | None = None,
-        score: Callable[[Any], Any] | None = None,
+        score: Callable[[Any], Any] | Any | None = None,
         float_attack: bool | FloatAttack = False,
         settings: Settings | None = None,
     ) -> AuditResult:

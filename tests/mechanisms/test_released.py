@@ -173,6 +173,8 @@ def test_a_right_synthesizer_is_not_refuted() -> None:
 def test_too_little_noise_is_refuted_by_counts_of_the_users_cells() -> None:
     result = audit(Released(halved), CLAIM, WITHOUT_CAEN, draws=2000)
     assert result.verdict.words == "REFUTED"
+    again = audit(Released(halved), CLAIM, result.pair, draws=2000)
+    assert again.witness == result.witness
     assert "city" in result.witness.event or "user's row" in result.witness.event
 
 
