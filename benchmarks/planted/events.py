@@ -7,7 +7,6 @@ from benchmarks.planted.mutant import Mutant
 PORTFOLIO = ("tests/events/test_portfolio.py", "tests/events/test_scores.py")
 SCORES = ("tests/events/test_scores.py", "tests/events/test_portfolio.py")
 FEATURES = ("tests/events/test_features.py",)
-CLASSIFIERS = ("tests/engine/test_scoring.py",)
 
 MUTANTS = (
     Mutant(
@@ -107,12 +106,5 @@ MUTANTS = (
         "cells = np.where(np.isnan(values), len(edges) + 1, cells)",
         "cells = np.where(np.isnan(values), len(edges), cells)",
         ("tests/search/test_values.py", "tests/engine/test_local.py"),
-    ),
-    Mutant(
-        "events/scores.py",
-        "a classifier learns the sides exchanged",
-        "y = np.repeat([1, 0], [len(left), len(right)])\n    name",
-        "y = np.repeat([0, 1], [len(left), len(right)])\n    name",
-        CLASSIFIERS,
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,31 @@ def test_both_sides_come_from_the_same_blocks(clock: Clock) -> None:
     assert starts == [1, 1, 1]
     assert len(mechanism.seen) == 1
     assert clock.calls == 0  # they ran in another process
+
+
+def test_the_order_of_sides_and_of_outcomes_is_random() -> None:
+    """Each call needs more memory than the one before. Chance fails this test once in 1e15."""
+    calls: list[int] = []
+
+    def growing(data: Any, size: int, *, rng: Any) -> Any:
+        calls.append(int(data.max()))
+        held = np.zeros(100 * len(calls))
+        return np.zeros(size) + 0 * held[0]
+
+    pair = Observed.view(PAIR.left, PAIR.right, None)
+    rng = np.random.default_rng(1)
+    try:
+        values, usual = observed._blocks(growing, pair, "memory", 100, 100, rng)
+    finally:  # a forked process would have ended here
+        tracemalloc.stop()
+        gc.enable()
+    assert values.shape == (2, 100)
+    assert usual.tolist() == values[1].tolist()
+    assert np.all(np.diff(values) > 0)
+    firsts = np.array(calls).reshape(100, 4)[:, 0]
+    assert set(np.ptp(np.array(calls).reshape(200, 2), axis=1).tolist()) == {0}  # each side is called twice
+    assert 10 < (firsts == 9).sum() < 90
+    assert np.any(np.diff(drawn(Observed(growing, "memory"), "left", 100)) < 0)
 
 
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
