@@ -19,6 +19,7 @@ SESSIONS = ("tests/mechanisms/test_interactive.py",)
 QUERIES = ("tests/mechanisms/test_sql.py",)
 SIDE_CHANNELS = ("tests/mechanisms/test_observed.py",)
 TABLES = ("tests/mechanisms/test_released.py",)
+COMPOSITION = ("tests/mechanisms/test_composition.py",)
 
 MUTANTS = (
     Mutant(
@@ -398,5 +399,19 @@ MUTANTS = (
         "common = [row for row in rows[0] if content(row) in counts[1]]",
         "common = rows[0]",
         TABLES,
+    ),
+    Mutant(
+        "mechanisms/composition.py",
+        "batches are as likely as their rows",
+        "ways = [math.prod(map(math.comb, sizes.tolist(), one))",
+        "ways = [math.prod(one)",
+        COMPOSITION,
+    ),
+    Mutant(
+        "mechanisms/composition.py",
+        "a batch takes every row of a group",
+        "held = [group[:one] for",
+        "held = [group for",
+        COMPOSITION,
     ),
 )

@@ -7,6 +7,7 @@ from benchmarks.planted.mutant import Mutant
 JOINT = ("tests/stats/test_joint.py",)
 RATES = ("tests/stats/test_divergence.py", "tests/stats/test_curves.py")
 PAIRED = ("tests/stats/test_betting.py",)
+COMPOSITION = ("tests/stats/test_composition.py",)
 
 MUTANTS = (
     Mutant(
@@ -155,5 +156,40 @@ MUTANTS = (
         "mass, before = mass[:height], k",
         "before = k",
         ("tests/stats/test_ranked.py",),
+    ),
+    Mutant(
+        "stats/composition.py",
+        "losses are rounded up",
+        "index = np.floor((loss - offset)",
+        "index = np.ceil((loss - offset)",
+        COMPOSITION,
+    ),
+    Mutant(
+        "stats/composition.py",
+        "infinite losses of one step count once",
+        "sum(one.times * math.log1p(",
+        "sum(math.log1p(",
+        COMPOSITION,
+    ),
+    Mutant(
+        "stats/composition.py",
+        "the mass outside the window moves into it",
+        "np.abs(mass)) + self.outside",
+        "np.abs(mass))",
+        COMPOSITION,
+    ),
+    Mutant(
+        "stats/composition.py",
+        "the error of the transform is neglected",
+        "error += _norm(weights) * self.error",
+        "error += 0",
+        COMPOSITION,
+    ),
+    Mutant(
+        "stats/composition.py",
+        "only one direction is bounded",
+        "_Direction(self.steps, True, bins)",
+        "_Direction(self.steps, False, bins)",
+        COMPOSITION,
     ),
 )

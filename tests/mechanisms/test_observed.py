@@ -108,7 +108,9 @@ def test_the_order_of_sides_and_of_outcomes_is_random() -> None:
     assert usual.tolist() == values[1].tolist()
     assert np.all(np.diff(values) > 0)
     firsts = np.array(calls).reshape(100, 4)[:, 0]
-    assert set(np.ptp(np.array(calls).reshape(200, 2), axis=1).tolist()) == {0}  # each side is called twice
+    assert set(np.ptp(np.array(calls).reshape(200, 2), axis=1).tolist()) == {
+        0
+    }  # each side is called twice
     assert 10 < (firsts == 9).sum() < 90
     assert np.any(np.diff(drawn(Observed(growing, "memory"), "left", 100)) < 0)
 

@@ -233,3 +233,17 @@ def test_bad_arguments_are_refused() -> None:
         StepPair.of_mixtures(noise, mixture([0.0], [0.5]), mixture([0.0]))
     with pytest.raises(ArgumentError, match="^right must be a nonempty one-dimensional array"):
         StepPair.of_mixtures(noise, mixture([0.0]), mixture([math.nan]))
+
+
+def test_the_error_of_the_transform_is_subtracted() -> None:
+    """A larger error lowers the bound by its effect, the 2-norm of the weights times the error."""
+    p = np.random.default_rng(1).dirichlet(np.ones(40))
+    q = np.random.default_rng(2).dirichlet(np.ones(40))
+    tilted = ComposedLoss([StepPair(p, q, times=2)], bins=2**10)._left.at(0.0)
+    assert 0 < tilted.error < 1e-12
+    value, error = tilted.lower_delta(0.1)
+    tilted.error += 0.01
+    lower, larger = tilted.lower_delta(0.1)
+    weights = -np.expm1(0.1 - tilted.values[tilted.values > 0.1])
+    assert larger - error == pytest.approx(0.01 * np.linalg.norm(weights))
+    assert value - lower == pytest.approx(larger - error)
