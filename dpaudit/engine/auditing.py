@@ -294,6 +294,8 @@ def checked_task(
         )
     if pairs is None:
         pairs = default_portfolio(claim) if claim.domain is None else AllPairs(claim.domain)
+        if isinstance(mechanism, Composition) and isinstance(pairs, Portfolio):
+            pairs = _small(claim)
     if isinstance(claim, MetricDP) and isinstance(pairs, SearchSpace | Portfolio):
         raise ArgumentError(
             "pairs must be a pair or a list of pairs for a claim of MetricDP, because a search "
@@ -361,6 +363,13 @@ def _checked_instrument(method: Any) -> Any:
             f"methods explore(run) and certify(frozen, run), got {_validate.describe(method)}"
         )
     return method
+
+
+def _small(claim: Claim) -> Portfolio:
+    """Return pairs of small datasets, whose subsamples can be enumerated quickly."""
+    pairs = portfolio(n_users=3, m=1)
+    pairs = pairs if claim.relation is None else pairs.under(claim.relation)
+    return replace(pairs, spaces=(), variant=None)
 
 
 def default_portfolio(claim: Claim) -> Portfolio:

@@ -104,7 +104,8 @@ class Subsampling:
                 f"{number:.3g} for {len(rows)} rows, of which {len(groups)} differ. Pass a pair of "
                 "fewer rows, or of more equal rows"
             )
-        counts = np.array(list(self._counts(sizes)), dtype=int).reshape(-1, len(groups))
+        every = list(self._counts(sizes))
+        counts = np.array(every, dtype=int).reshape(len(every), len(groups))
         weights = self._weights(counts, sizes, len(rows))
         found = [rows[self._chosen(groups, one)] for one in counts]
         return found, weights / weights.sum(), bool((sizes > 1).any()) or self.kind == "replacement"

@@ -19,7 +19,6 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
     audit,
-    neighbors,
 )
 from dpaudit.claims import Claim
 
@@ -89,8 +88,7 @@ def test_given_mutants_are_audited_and_other_kinds_are_refused() -> None:
 
 def test_the_default_pairs_are_searched() -> None:
     mechanism = steps("laplace", 1.0, 2)
-    space = neighbors.portfolio(n_users=3, m=1).under(ADD)
-    result = audit(mechanism, PureDP(1.0, ADD), space)
+    result = audit(mechanism, PureDP(1.0, ADD))
     assert result.verdict is Verdict.REFUTED
     assert result.certified_epsilon == pytest.approx(2.0, rel=1e-6)
 
@@ -99,3 +97,12 @@ def test_equal_sides_are_not_refuted() -> None:
     pair = NeighborPair(np.array([[0.0]]), np.array([[0.0]])[:0], relation=ADD)
     result = audit(steps(), PureDP(0.0, ADD), pair)
     assert result.verdict is Verdict.NO_POWER
+
+
+def test_without_a_pair_small_datasets_are_searched() -> None:
+    """The datasets include one without rows, which has one subsample."""
+    training = Composition(AdditiveNoise(clipped_sum, "gaussian", scale=1.0), 3, q=0.1)
+    claim = ApproxDP(0.3, 1e-5, Relation.ADD_REMOVE_USER)
+    result = audit(training, claim, mutants=None)
+    assert result.verdict.words == "REFUTED"
+    assert training.pairs(np.zeros((0, 1)), np.ones((1, 1)))
