@@ -288,6 +288,11 @@ def checked_task(
                 f"mechanism must draw its outputs for {argument}, got "
                 f"{mechanism_name(mechanism)}, which {kind_of(mechanism)}"
             )
+    if is_sequential and side_channel(mechanism) is not None:
+        raise ArgumentError(
+            f"method must be 'fixed' for {mechanism_name(mechanism)}, because the speed of a "
+            "machine changes during an audit, got 'sequential'"
+        )
     if is_sequential and draws < 2 * LEAST_DRAWS:
         raise ArgumentError(
             f"draws must be an integer >= {2 * LEAST_DRAWS} for a sequential audit, got {draws}"

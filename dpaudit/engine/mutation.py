@@ -25,7 +25,7 @@ from dpaudit.engine.sessions import budget_mutants
 from dpaudit.engine.task import Task, divide
 from dpaudit.engine.views import side_channel, side_channel_mutants
 from dpaudit.errors import MechanismError, MechanismTimeout
-from dpaudit.mechanisms import TIME_IS_OVER, is_computed, mechanism_name
+from dpaudit.mechanisms import TIME_IS_OVER, may_be_sequential, mechanism_name
 from dpaudit.mutants import (
     ALL,
     ALL_NOISE,
@@ -199,7 +199,7 @@ class _Contender:
     @property
     def draws_outputs(self) -> bool:
         """Whether the mutant can be audited sequentially."""
-        return not is_computed(self.mutant.mechanism)
+        return may_be_sequential(self.mutant.mechanism)
 
     @property
     def certified(self) -> float:

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.interactive import (
 )
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.local import Longitudinal, Shuffled, Summed
-from dpaudit.mechanisms.observed import Observed
+from dpaudit.mechanisms.observed import Observed, may_be_sequential
 from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
 from dpaudit.mechanisms.outcomes import (
     LateFailure,
@@ -111,6 +111,7 @@ __all__ = [
     "joined",
     "kind_of",
     "limit_memory",
+    "may_be_sequential",
     "mechanism_name",
     "needed",
     "one_draw",

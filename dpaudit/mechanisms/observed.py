@@ -1,29 +1,34 @@
 """Side channels: how long a call of a mechanism takes, and how much memory it needs.
 
 The calls run in a forked process, one for each draw. They come in blocks. A block observes both
-datasets of the pair, in a random order, so a machine that becomes slower or faster changes both
-sides alike. Three more rules keep the machine out of the difference between the two sides:
+datasets of the pair in a random order, and a fair coin decides which of the two observations is an
+outcome. The other one only serves as a reference. So the machine treats both sides alike:
 
-- Each observed call follows a call on the same dataset that is not observed. So the caches of
-  the processor, and values that the mechanism keeps, are the same before each observed call.
+- Suppose that a mechanism does the same work on both datasets. If left and right are exchanged, the
+  sequence of all calls has the same distribution, because each order is random. So an outcome of
+  the left side has the same distribution as one of the right side. This holds for every machine:
+  for drift, and for caches and predictors that remember any number of earlier calls.
 
-- A duration is divided by the duration of a call on the right dataset, the reference, which is
-  observed afterwards in the same way. The adversary knows this dataset, and could
-  measure it on the same machine. So the ratio is post-processing of the duration.
+- Each observed call follows a call on the same dataset that is not observed, so that caches are
+  warm.
 
-- Blocks are observed in advance, and their order is then random. So slow periods of the machine
-  are not consecutive draws.
+- A duration is divided by the usual duration near it: the geometric mean of the medians of the
+  nearest references of the left and of the right side, without those of the same block. This
+  reference is symmetric in both sides, and the coin of the block does not influence it.
 
-With these rules, the draws of one side are independent given the states of the machine, but the
-state may differ from block to block. Let p_t and q_t be the probabilities of an event on the left
-and on the right in block t, given the states of the machine in all blocks. The claim gives ``p_t <=
-exp(epsilon) q_t + delta`` for each t, so the averages over the blocks satisfy the same inequality.
-The number of times that the event fires is a sum of independent indicators of different
-probabilities. Its tails beyond the mean are no heavier than those of a binomial distribution with
-the average probability (Hoeffding 1956, "On the distribution of the number of successes in
-independent trials", Theorem 4), and the bounds need only binomial tails. The gain of a bet has a
-mean of at most 1 at each (p_t, q_t) that the claim allows, so sequential audits need no such
-argument.
+- Each side of each block gives at most one outcome, blocks are observed in advance, and their
+  outcomes are used in a random order. So slow periods are not consecutive draws.
+
+The outcomes are independent given the states of the machine in all blocks, but the states may
+differ. Let p_t and q_t be the probabilities of an event in block t, if its coin chooses left or
+right. The claim gives ``p_t <= exp(epsilon) q_t + delta``, and the averages over the blocks satisfy
+the same inequality. The numbers of outcomes of each side and of each side in the event are sums of
+independent vectors, one for each block. In the convex order, such a sum is at most the multinomial
+distribution with the average probabilities (Hoeffding 1956, "On the distribution of the number of
+successes in independent trials", extended to vectors by Karlin and Rinott 1981). So differing
+states make counts less extreme than those for which the bounds are computed. Bets choose their next
+size by earlier draws, for which this argument does not suffice. So an audit of a side channel
+counts, and is not sequential.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ from dpaudit import _validate
 from dpaudit.data import Interaction, digest, handed
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.children import ChildError, in_child
+from dpaudit.mechanisms.composition import is_computed
 from dpaudit.mechanisms.protocols import mechanism_name
 
 Floats = NDArray[np.float64]
@@ -54,6 +60,7 @@ _FIELDS = {"time": "relative duration", "memory": "peak memory"}
 _AHEAD, _SECONDS_AHEAD = 8, 1.0
 """Blocks that are observed for each draw, and seconds after which no more are observed."""
 _LEAST_BLOCKS = 256
+_NEAREST = 8  # references of each side that give the usual duration near a block
 _KEPT = 2**17  # durations that are kept for the report of the machine's noise
 
 
@@ -96,10 +103,10 @@ class Observed:
     mechanism : callable
         ``f(data, size, *, rng)``. It is called for one draw at a time, in a forked process.
     observe : {"time", "memory"}, optional
-        With "time" (the default), the outcome is the duration of a call, divided by the duration of
-        a call on the right dataset of the pair. With "memory", the outcome is the largest number of
-        bytes that Python and numpy had allocated during the call. Memory of other libraries is not
-        seen.
+        With "time" (the default), the outcome is the duration of a call, relative to the usual
+        duration of calls on both datasets at that time. With "memory", the outcome is the largest
+        number of bytes that Python and numpy had allocated during the call. Memory of other
+        libraries is not seen.
 
     Raises
     ------
@@ -108,8 +115,8 @@ class Observed:
 
     Notes
     -----
-    Draws are not seeded, because durations cannot be replayed. Workers do not draw, because
-    processes that run at the same time would slow each other down.
+    Audits must use ``method="fixed"``. Draws are not seeded, because durations cannot be replayed.
+    Workers do not draw, because processes that run at the same time would slow each other down.
 
     Examples
     --------
@@ -189,19 +196,24 @@ class Observed:
         side, key = pair.side_of(data.data), repr(pair)
         waiting = self._waiting.setdefault(key, [np.zeros(0), np.zeros(0)])
         if len(waiting[side]) < size:
-            self._observe(pair, waiting, size - len(waiting[side]), rng)
+            self._observe(pair, waiting, side, size - len(waiting[side]), rng)
         values, waiting[side] = waiting[side][:size], waiting[side][size:]
         records = np.zeros(size, dtype=[(_FIELDS[self.observe], np.float64)])
         records[_FIELDS[self.observe]] = values
         return records
 
     def _observe(
-        self, pair: Beside, waiting: list[Floats], blocks: int, rng: np.random.Generator
+        self,
+        pair: Beside,
+        waiting: list[Floats],
+        side: int,
+        outcomes: int,
+        rng: np.random.Generator,
     ) -> None:
-        """Observe at least so many blocks, and add their outcomes to those that wait."""
-        least = max(blocks, _LEAST_BLOCKS if self.observe == "time" else 1)
+        """Observe at least so many outcomes of a side, and add all outcomes to those that wait."""
+        most = _AHEAD * max(outcomes, _LEAST_BLOCKS if self.observe == "time" else 1)
         compute = functools.partial(
-            _blocks, self.mechanism, pair, self.observe, blocks, _AHEAD * least, rng
+            _blocks, self.mechanism, pair, self.observe, side, outcomes, most, rng
         )
         try:
             values, usual = in_child(compute, limit=math.inf)
@@ -211,35 +223,59 @@ class Observed:
             self.seen.append(usual)
         if self.extra:
             values[0] += self.extra * (1.0 if self.observe == "time" else float(np.median(usual)))
-        for side in (0, 1):
-            order = rng.permutation(values.shape[1])
-            waiting[side] = np.concatenate([waiting[side], values[side, order]])
+        for place in (0, 1):
+            waiting[place] = np.concatenate([waiting[place], rng.permutation(values[place])])
 
 
 def _blocks(
-    mechanism: Any, pair: Beside, observe: str, least: int, most: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return the outcomes of blocks, shape (2, blocks), and what calls on the reference needed."""
+    mechanism: Any,
+    pair: Beside,
+    observe: str,
+    side: int,
+    least: int,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[list[Floats], Floats]:
+    """Return the outcomes of both sides, and what calls on the right dataset needed.
+
+    There are at least `least` outcomes of `side`, and at most about `most` blocks.
+    """
     once = _timed if observe == "time" else _measured
     sides, end = (pair.left, pair.right), time.monotonic() + _SECONDS_AHEAD
-    values: list[list[float]] = [[], []]
-    usual: list[float] = []
+    seen: list[list[float]] = [[], []]
+    coins: list[int] = []
+    counts = [0, 0]
     if observe == "memory":
         tracemalloc.start()
     gc.collect()
     gc.disable()
-    while len(usual) < least or (len(usual) < most and time.monotonic() < end):
+    while (
+        counts[side] < least
+        or (observe == "time" and min(counts) < _NEAREST)
+        or (len(coins) < most and time.monotonic() < end)
+    ):
         first = int(rng.integers(2))
-        for side in (first, 1 - first):
-            value = _after_another(once, mechanism, sides[side], rng)
-            reference = value
-            if observe == "time":
-                reference = _after_another(once, mechanism, pair.right, rng)
-                value /= reference
-            values[side].append(value)
-            if side == 1:
-                usual.append(reference)
-    return np.array(values), np.array(usual)
+        for place in (first, 1 - first):
+            seen[place].append(_after_another(once, mechanism, sides[place], rng))
+        coins.append(int(rng.integers(2)))
+        counts[coins[-1]] += 1
+    values, chosen = np.array(seen), np.array(coins)
+    unit = _usual_near(values, chosen) if observe == "time" else np.ones(len(chosen))
+    return [(values[place] / unit)[chosen == place] for place in (0, 1)], values[1]
+
+
+def _usual_near(values: Floats, chosen: NDArray[np.int64]) -> Floats:
+    """Return the usual duration near each block, from the references of other blocks."""
+    unit = np.ones(len(chosen))
+    for side in (0, 1):
+        at = np.flatnonzero(chosen != side)  # blocks in which this side is the reference
+        held = values[side][at]
+        for block in range(len(chosen)):
+            middle = int(np.searchsorted(at, block))
+            start = min(max(middle - _NEAREST // 2, 0), max(len(at) - _NEAREST - 1, 0))
+            near = slice(start, start + _NEAREST + 1)
+            unit[block] *= float(np.median(held[near][at[near] != block]))
+    return np.sqrt(unit)
 
 
 def _after_another(
@@ -269,3 +305,8 @@ def _seconds(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value / 1e-9:.3g} ns"
+
+
+def may_be_sequential(mechanism: Any) -> bool:
+    """Return whether bets may audit a mechanism: it draws outputs, which are no durations."""
+    return not is_computed(mechanism) and not isinstance(mechanism, Observed)

@@ -28,8 +28,8 @@ from dpaudit.mechanisms import (
     Cluster,
     Processes,
     Workers,
-    is_computed,
     is_seeded,
+    may_be_sequential,
 )
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.progress import ProgressWriter
@@ -119,8 +119,8 @@ class Auditor:
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
         if method is None:  # use the method of the run if it suits the mechanism
-            draws_outputs = not is_computed(mechanism)
-            method = "sequential" if self.settings.sequential and draws_outputs else "fixed"
+            wanted = self.settings.sequential and may_be_sequential(mechanism)
+            method = "sequential" if wanted else "fixed"
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"
         with self._running(id, settings) as how:
