@@ -186,7 +186,7 @@ class Accounted(Claim):
             "accountant": self.kind,
             "accounted": self.words,
             "deltas": list(_STORED_DELTAS),
-            "epsilons": [self.epsilon(delta) for delta in _STORED_DELTAS],
+            "epsilons": [self._reported(delta) for delta in _STORED_DELTAS],
         }
 
     def __str__(self) -> str:

@@ -43,6 +43,8 @@ _HUGE, _LARGEST = 1e307, np.finfo(np.float64).max
 _NO_ANSWER = -0.49 * _LARGEST  # thresholds below this number separate "no answer" from all values
 
 
+_ALONE = 8  # draws that a classifier scores one by one, and together
+
 _VALUES, _INTERVALS, _OUTCOMES = 8, 2, 4
 """Values, intervals and outcomes that a description lists; more are summarised."""
 
@@ -472,6 +474,12 @@ def estimated_score(
             )
         return np.nan_to_num(values)
 
+    some = left[:_ALONE]
+    if not np.allclose(read(some), np.concatenate([read(row[None]) for row in some]), atol=1e-6):
+        raise ArgumentError(
+            f"score must be a classifier that scores each draw by itself, got {name}, whose score "
+            "of a draw depends on the other draws that are passed"
+        )
     return ModelScore(f"score of {name}", read)
 
 

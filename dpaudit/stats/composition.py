@@ -138,12 +138,16 @@ class StepPair:
             raise ArgumentError(f"accuracy must be a number in [0, 0.001), got {self.accuracy!r}")
         for name in ("left", "right"):
             pmf = _validate.vector(**{name: getattr(self, name)})
-            if (pmf < 0).any() or abs(pmf.sum() - 1) > 1e-9:
+            total = math.fsum(pmf.tolist())
+            if (pmf < 0).any() or abs(total - 1) > 1e-9:
                 raise ArgumentError(
                     f"{name} must hold probabilities >= 0 that sum to 1, got "
-                    f"{_validate.describe(pmf)} with sum {pmf.sum()!r}"
+                    f"{_validate.describe(pmf)} with sum {total!r}"
                 )
-            object.__setattr__(self, name, pmf)
+            object.__setattr__(self, name, pmf / total)
+            # The probabilities cannot be more accurate than their sum.
+            accuracy = max(self.accuracy, 2 * abs(total - 1) + PMF_ACCURACY)
+            object.__setattr__(self, "accuracy", accuracy)
         if self.left.shape != self.right.shape:
             raise ArgumentError(
                 f"right must have as many entries as left ({self.left.size}), got {self.right.size}"
@@ -431,6 +435,11 @@ class _Direction:
         self.means: dict[int, float] = {}
 
     @cached_property
+    def _largest(self) -> float:
+        """At least the largest finite sum of losses."""
+        return sum(one.times * float(one.loss[-1] + 2 * one.shift) for one in self.steps) + 1e-9
+
+    @cached_property
     def max_loss(self) -> float:
         """Largest sum of losses, which has positive probability."""
         if self.infinite > 0:
@@ -528,7 +537,8 @@ class _Direction:
                 if error <= _PRECISE * at[1]:
                     break
         likely = min(max(likely, 0.0) + self.infinite, 1.0)
-        return likely, min(max(rare, 0.0), 1.0)
+        least = math.ulp(0.0) if self.is_finite and threshold < self._largest else 0.0
+        return likely, min(max(rare, least), 1.0)
 
     def lower_epsilon(self, delta: float) -> float:
         if delta == 0:

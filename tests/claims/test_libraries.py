@@ -322,6 +322,7 @@ def test_where_an_accountant_fails_it_promises_nothing() -> None:
     claim = Accounted(fails, ADD)
     assert claim.epsilon(0.0) == float("inf")
     assert 1e-6 <= claim.delta(1.0) <= 1.001e-6
+    assert claim.to_json()["epsilons"] == [float("inf"), float("inf"), 1.0, 1.0, 1.0]
     with pytest.raises(ArgumentError, match="^accounted must report a number at delta = 1e-07"):
         Accounted(fails, ADD).epsilon(1e-7)
     with pytest.raises(ArgumentError, match="^accounted must report a number at delta = 0.5"):

@@ -265,15 +265,21 @@ def test_a_classifier_also_scores_mutants_and_searches() -> None:
     assert found.verdict.words == "REFUTED"
 
 
+class Relative(Product):
+    def decision_function(self, x: Any) -> Any:
+        return x[:, 0] - x[:, 0].mean()
+
+
 @pytest.mark.parametrize(
     ("score", "words"),
     [
+        (Relative(), "score must be a classifier that scores each draw by itself, got Relative"),
         (SVC, "score must be an instance of a classifier"),
         (LinearRegression(), "score must be an instance of a classifier"),
         (Broken(), "score must be a classifier that can be fitted, got Broken, which raised Runt"),
         (TwoColumns(), "score must be a classifier that gives one number for each draw, got Two"),
     ],
-    ids=["class", "regression", "broken", "columns"],
+    ids=["relative", "class", "regression", "broken", "columns"],
 )
 def test_other_estimators_are_refused(score: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):

@@ -247,3 +247,17 @@ def test_the_error_of_the_transform_is_subtracted() -> None:
     weights = -np.expm1(0.1 - tilted.values[tilted.values > 0.1])
     assert larger - error == pytest.approx(0.01 * np.linalg.norm(weights))
     assert value - lower == pytest.approx(larger - error)
+
+
+def test_probabilities_that_do_not_sum_to_one_are_normalised() -> None:
+    """A million steps would otherwise add up the missing probability."""
+    step = StepPair([0.5 + 4.5e-10, 0.5], [0.5 - 4.5e-10, 0.5], times=10**6)
+    exact = 0.5 * math.sqrt(10**6) * 4.5e-10 * 2  # more than the distance of the normalised pmfs
+    assert ComposedLoss([step]).lower_delta(0.0) <= exact
+
+
+def test_a_rare_rate_is_never_rounded_to_zero() -> None:
+    step = StepPair([6.3e-64, 1.0], [1.0, 6.3e-64], times=9)
+    likely, rare = ComposedLoss([step]).rates(1309.7)
+    assert likely > 0.99
+    assert rare > 0
