@@ -12,9 +12,9 @@ outcome. The other one only serves as a reference. So the machine treats both si
 - Each observed call follows a call on the same dataset that is not observed, so that caches are
   warm.
 
-- A duration is divided by the usual duration near it: the geometric mean of the medians of the
-  nearest references of the left and of the right side, without those of the same block. This
-  reference is symmetric in both sides, and the coin of the block does not influence it.
+- A duration is divided by the usual duration near it. This is the geometric mean of two medians,
+  of the nearest references of the left and of the right side, without those of the same block. So
+  it is symmetric in both sides, and the coin of the block does not influence it.
 
 - Each side of each block gives at most one outcome, blocks are observed in advance, and their
   outcomes are used in a random order. So slow periods are not consecutive draws.
