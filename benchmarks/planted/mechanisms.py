@@ -361,8 +361,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/observed.py",
         "a duration has no reference",
-        "unit = _usual_near(values, chosen) if",
-        "unit = np.ones(len(chosen)) if",
+        "unit = _usual_near(np.array(references)) if",
+        "unit = np.ones(len(which)) if",
         SIDE_CHANNELS,
     ),
     Mutant(
@@ -375,15 +375,15 @@ MUTANTS = (
     Mutant(
         "mechanisms/observed.py",
         "both observations of a block are outcomes",
-        "(values[place] / unit)[chosen == place]",
-        "(values[place] / unit)[chosen >= 0]",
+        "(values[place] / unit)[which == place]",
+        "(values[place] / unit)[which >= 0]",
         SIDE_CHANNELS,
     ),
     Mutant(
         "mechanisms/observed.py",
         "the usual duration is that of the right side",
-        "    for side in (0, 1):\n        at =",
-        "    for side in (1, 1):\n        at =",
+        "np.median(near, axis=2).prod(axis=1)",
+        "np.median(near, axis=2)[:, 1] ** 2",
         SIDE_CHANNELS,
     ),
     Mutant(

@@ -1,8 +1,8 @@
 """Side channels: how long a call of a mechanism takes, and how much memory it needs.
 
-The calls run in a forked process, one for each draw. They come in blocks. A block observes both
-datasets of the pair in a random order, and a fair coin decides which of the two observations is an
-outcome. The other one only serves as a reference. So the machine treats both sides alike:
+The calls run one by one in forked processes. A block observes both datasets of the pair, in a
+random order, and one of the two observations is an outcome. Each four blocks give two outcomes of
+each side, in a random order. So the machine treats both sides alike:
 
 - Suppose that a mechanism does the same work on both datasets. If left and right are exchanged, the
   sequence of all calls has the same distribution, because each order is random. So an outcome of
@@ -10,25 +10,25 @@ outcome. The other one only serves as a reference. So the machine treats both si
   for drift, and for caches and predictors that remember any number of earlier calls.
 
 - Each observed call follows a call on the same dataset that is not observed, so that caches are
-  warm.
+  warm. The claim is about the second of two such calls.
 
-- A duration is divided by the usual duration near it. This is the geometric mean of two medians,
-  of the nearest references of the left and of the right side, without those of the same block. So
-  it is symmetric in both sides, and the coin of the block does not influence it.
+- A duration is divided by the usual duration near it. Each block therefore observes both datasets
+  once more, only as references. The usual duration is the geometric mean of two medians, of the
+  references of the left and of the right side in the nearest blocks.
 
-- Each side of each block gives at most one outcome, blocks are observed in advance, and their
-  outcomes are used in a random order. So slow periods are not consecutive draws.
+- Blocks are observed in advance, and their outcomes are used in a random order. So slow periods are
+  not consecutive draws.
 
-The outcomes are independent given the states of the machine in all blocks, but the states may
-differ. Let p_t and q_t be the probabilities of an event in block t, if its coin chooses left or
-right. The claim gives ``p_t <= exp(epsilon) q_t + delta``, and the averages over the blocks satisfy
-the same inequality. The numbers of outcomes of each side and of each side in the event are sums of
-independent vectors, one for each block. In the convex order, such a sum is at most the multinomial
-distribution with the average probabilities (Hoeffding 1956, "On the distribution of the number of
-successes in independent trials", extended to vectors by Karlin and Rinott 1981). So differing
-states make counts less extreme than those for which the bounds are computed. Bets choose their next
-size by earlier draws, for which this argument does not suffice. So an audit of a side channel
-counts, and is not sequential.
+Assume that durations are independent given the states of the machine, which may differ from call to
+call. Given the states and the references, the outcomes of the blocks are independent. Let p_t and
+q_t be the probabilities of an event in block t for the left and for the right side. The claim gives
+``p_t <= exp(epsilon) q_t + delta``, and the averages over the blocks satisfy the same inequality.
+A random half of the blocks counts for each side. The counts of both sides are sums of independent
+vectors. In the convex order, they are at most counts of independent draws with the average
+probabilities (Hoeffding 1956, "On the distribution of the number of successes in independent
+trials", and 1963 for samples without replacement). So differing states make counts less extreme
+than those for which the bounds are computed. Sequential bets depend on earlier draws, so this
+argument does not cover them. Audits of side channels therefore use fixed numbers of draws.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FIELDS = {"time": "relative duration", "memory": "peak memory"}
 _AHEAD, _SECONDS_AHEAD = 8, 1.0
 """Blocks that are observed for each draw, and seconds after which no more are observed."""
 _LEAST_BLOCKS = 256
-_NEAREST = 8  # references of each side that give the usual duration near a block
+_NEAREST = 9  # blocks whose references give the usual duration near a block
 _KEPT = 2**17  # durations that are kept for the report of the machine's noise
 
 
@@ -95,8 +95,8 @@ class Beside:
 class Observed:
     """A mechanism whose outcome is the duration, or the peak memory, of each call.
 
-    The outputs of the mechanism are not used. So an audit of this mechanism tests what an adversary
-    learns who measures how long a release takes, or how much memory it needs.
+    An audit tests what an adversary learns from the duration or the memory of a call. The outputs
+    of the mechanism are not used.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Observed:
         """Share of the usual duration or memory that a mutant adds on the left dataset."""
         self.__name__ = f"{observe} of {mechanism_name(mechanism)}"
         self.seen: list[Floats] = []
-        """Durations in seconds, or bytes, of calls on the reference."""
+        """Durations in seconds, or bytes, of calls on the right dataset."""
         self._waiting: dict[str, list[Floats]] = {}
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class Observed:
 
     @staticmethod
     def view(left: Any, right: Any, by: str | None) -> Beside:
-        """Return what a call needs to know of the pair: both datasets."""
+        """Return the two datasets, which are observed together."""
         del by
         return Beside(left, right)
 
@@ -196,24 +196,19 @@ class Observed:
         side, key = pair.side_of(data.data), repr(pair)
         waiting = self._waiting.setdefault(key, [np.zeros(0), np.zeros(0)])
         if len(waiting[side]) < size:
-            self._observe(pair, waiting, side, size - len(waiting[side]), rng)
+            self._observe(pair, waiting, size - len(waiting[side]), rng)
         values, waiting[side] = waiting[side][:size], waiting[side][size:]
         records = np.zeros(size, dtype=[(_FIELDS[self.observe], np.float64)])
         records[_FIELDS[self.observe]] = values
         return records
 
     def _observe(
-        self,
-        pair: Beside,
-        waiting: list[Floats],
-        side: int,
-        outcomes: int,
-        rng: np.random.Generator,
+        self, pair: Beside, waiting: list[Floats], outcomes: int, rng: np.random.Generator
     ) -> None:
-        """Observe at least so many outcomes of a side, and add all outcomes to those that wait."""
+        """Observe at least so many outcomes of each side, and queue all outcomes."""
         most = _AHEAD * max(outcomes, _LEAST_BLOCKS if self.observe == "time" else 1)
         compute = functools.partial(
-            _blocks, self.mechanism, pair, self.observe, side, outcomes, most, rng
+            _blocks, self.mechanism, pair, self.observe, outcomes, most, rng
         )
         try:
             values, usual = in_child(compute, limit=math.inf)
@@ -231,51 +226,52 @@ def _blocks(
     mechanism: Any,
     pair: Beside,
     observe: str,
-    side: int,
-    least: int,
+    outcomes: int,
     most: int,
     rng: np.random.Generator,
 ) -> tuple[list[Floats], Floats]:
     """Return the outcomes of both sides, and what calls on the right dataset needed.
 
-    There are at least `least` outcomes of `side`, and at most about `most` blocks.
+    There are at least so many outcomes of each side, and at most about `most` blocks.
     """
     once = _timed if observe == "time" else _measured
     sides, end = (pair.left, pair.right), time.monotonic() + _SECONDS_AHEAD
-    seen: list[list[float]] = [[], []]
-    coins: list[int] = []
-    counts = [0, 0]
+    seen: list[tuple[float, float]] = []
+    references: list[tuple[float, float]] = []
+    chosen: list[int] = []
+
+    def both() -> tuple[float, float]:
+        first = int(rng.integers(2))
+        values = [0.0, 0.0]
+        for place in (first, 1 - first):
+            values[place] = _after_another(once, mechanism, sides[place], rng)
+        return values[0], values[1]
+
     if observe == "memory":
         tracemalloc.start()
     gc.collect()
     gc.disable()
-    while (
-        counts[side] < least
-        or (observe == "time" and min(counts) < _NEAREST)
-        or (len(coins) < most and time.monotonic() < end)
-    ):
-        first = int(rng.integers(2))
-        for place in (first, 1 - first):
-            seen[place].append(_after_another(once, mechanism, sides[place], rng))
-        coins.append(int(rng.integers(2)))
-        counts[coins[-1]] += 1
-    values, chosen = np.array(seen), np.array(coins)
-    unit = _usual_near(values, chosen) if observe == "time" else np.ones(len(chosen))
-    return [(values[place] / unit)[chosen == place] for place in (0, 1)], values[1]
+    while len(chosen) < 2 * outcomes or (len(chosen) < most and time.monotonic() < end):
+        for place in rng.permutation([0, 0, 1, 1]).tolist():
+            is_outcome_first = bool(rng.integers(2))
+            if observe == "time" and not is_outcome_first:
+                references.append(both())
+            seen.append(both())
+            if observe == "time" and is_outcome_first:
+                references.append(both())
+            chosen.append(place)
+    values, which = np.array(seen).T, np.array(chosen)
+    unit = _usual_near(np.array(references)) if observe == "time" else np.ones(len(which))
+    return [(values[place] / unit)[which == place] for place in (0, 1)], values[1]
 
 
-def _usual_near(values: Floats, chosen: NDArray[np.int64]) -> Floats:
-    """Return the usual duration near each block, from the references of other blocks."""
-    unit = np.ones(len(chosen))
-    for side in (0, 1):
-        at = np.flatnonzero(chosen != side)  # blocks in which this side is the reference
-        held = values[side][at]
-        for block in range(len(chosen)):
-            middle = int(np.searchsorted(at, block))
-            start = min(max(middle - _NEAREST // 2, 0), max(len(at) - _NEAREST - 1, 0))
-            near = slice(start, start + _NEAREST + 1)
-            unit[block] *= float(np.median(held[near][at[near] != block]))
-    return np.sqrt(unit)
+def _usual_near(references: Floats) -> Floats:
+    """Return the usual duration near each block, from references of shape (blocks, 2)."""
+    width = min(_NEAREST, len(references))
+    near = np.lib.stride_tricks.sliding_window_view(references, width, axis=0)
+    usual = np.sqrt(np.median(near, axis=2).prod(axis=1))
+    start = np.clip(np.arange(len(references)) - width // 2, 0, len(usual) - 1)
+    return np.asarray(usual[start])
 
 
 def _after_another(
