@@ -292,8 +292,8 @@ class Composition:
     sampling : {"poisson", "fixed", "replacement"}, optional
         Sampling of the rows of the dataset, made anew for each repetition. With "poisson" (the
         default), a separate coin flip decides for each row. With "fixed", `batch_size` rows are
-        drawn without replacement. With "replacement", they are drawn with replacement. If neither
-        `q` nor `batch_size` is given, each step gets the whole dataset.
+        drawn without replacement. With "replacement", they are drawn with replacement. With
+        "poisson" and no `q`, each step gets the whole dataset.
 
     Raises
     ------
@@ -302,9 +302,9 @@ class Composition:
 
     Notes
     -----
-    A dataset may have at most 4096 different subsamples. Equal rows count once, so many rows that
-    contribute nothing are allowed. Centres may have several coordinates, but on a pair, the centres
-    of all subsamples must lie on one line.
+    A dataset may have at most 4096 different subsamples. With Poisson sampling, k equal rows have
+    only k + 1 subsamples. Centres may have several coordinates, but on a pair, the centres of all
+    subsamples must lie on one line, which for Laplace noise is parallel to an axis.
 
     Examples
     --------

@@ -179,7 +179,7 @@ def test_periodic_delays_make_counts_no_more_extreme(clock: Clock, monkeypatch: 
 def test_differing_durations_of_one_mechanism_are_not_mixed_up(clock: Clock) -> None:
     """The reference of a block is the same whichever side is chosen, so a true claim stands.
 
-    The duration is long with probability 0.5 or 0.3, so log(0.7 / 0.5) is the true epsilon.
+    The duration is long with probability 0.5 or 0.3, so log(0.5 / 0.3) is the true epsilon.
     """
 
     def bimodal(data: Any, size: int, *, rng: Any) -> Any:
