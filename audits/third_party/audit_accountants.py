@@ -22,7 +22,6 @@ from audits.third_party.audit_third_party import opendp
 from dpaudit import (
     Accounted,
     AdditiveNoise,
-    ApproxDP,
     Composition,
     NeighborPair,
     Relation,
@@ -311,13 +310,3 @@ def audit_advanced_composition(auditor):
     claim = Accounted(advanced_composition, ADD_REMOVE).at(DELTA)
     mutants = [Composition(laplace(2.5), 40)]
     auditor.check(Composition(laplace(5.0), 20), claim, users(ADD_REMOVE), mutants=mutants)
-
-
-def forgotten_logarithm(delta):
-    return 0.2 * np.sqrt(2 * 20) if delta else 0.2 * 20
-
-
-@pytest.mark.known_violation("a planted mistake: the logarithm of delta is missing")
-def audit_forgotten_logarithm(auditor):
-    claim = ApproxDP(forgotten_logarithm(DELTA), DELTA, ADD_REMOVE)
-    auditor.check(Composition(laplace(5.0), 20), claim, users(ADD_REMOVE))

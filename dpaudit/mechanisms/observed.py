@@ -22,13 +22,15 @@ each side, in a random order. So the machine treats both sides alike:
 Assume that durations are independent given the states of the machine, which may differ from call to
 call. Given the states and the references, the outcomes of the blocks are independent. Let p_t and
 q_t be the probabilities of an event in block t for the left and for the right side. The claim gives
-``p_t <= exp(epsilon) q_t + delta``, and the averages over the blocks satisfy the same inequality.
-A random half of the blocks counts for each side. The counts of both sides are sums of independent
+``p_t <= exp(epsilon) q_t + delta``, and the averages over the blocks satisfy the same inequality. A
+random half of the blocks counts for each side. The counts of both sides are sums of independent
 vectors. In the convex order, they are at most counts of independent draws with the average
 probabilities (Hoeffding 1956, "On the distribution of the number of successes in independent
-trials", and 1963 for samples without replacement). So differing states make counts less extreme
-than those for which the bounds are computed. Sequential bets depend on earlier draws, so this
-argument does not cover them. Audits of side channels therefore use fixed numbers of draws.
+trials", and 1963 for samples without replacement). So tails beyond the mean are no heavier than
+those for which the bounds are computed. For joint regions of both counts, this is an argument and
+no proof: the rate of false refutations is measured. Sequential bets depend on earlier
+draws, so this argument does not cover them. Audits of side channels therefore use fixed numbers of
+draws.
 """
 
 from __future__ import annotations
