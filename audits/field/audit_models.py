@@ -1,4 +1,4 @@
-"""Models of diffprivlib: GaussianNB and KMeans.
+"""Models of diffprivlib: Bayes, k-means, two regressions, PCA and trees.
 
 The package comes with ``pip install '.[third-party]'``. Each row is a user, whose label may change.
 """
@@ -13,8 +13,12 @@ import pytest
 from audits.third_party.audit_third_party import installed
 from dpaudit import NeighborPair, PureDP, Relation, Settings, adapters, mutants
 
-REPLACE, EPSILON = Relation.REPLACE_USER, 1.0
+ADD, REPLACE, EPSILON = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER, 1.0
 QUICK = Settings(shrink=False)
+# diffprivlib passes a deprecated option to scipy. A loss without a minimum does not converge.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:scipy.optimize:DeprecationWarning", "ignore:lbfgs failed to converge"
+)
 
 
 def labelled(left, right):
@@ -65,5 +69,236 @@ def audit_diffprivlib_k_means(auditor):
         NeighborPair(rows, other, relation=REPLACE),
         mutants=[],
         draws=800,
+        settings=QUICK,
+    )
+
+
+# --- LogisticRegression ---
+
+
+def curvature(model):
+    """Return how much a row at 1 instead of 0 adds to the curvature of the loss, as a logarithm.
+
+    The number is large if only the row at 1 has a probability far from 0 and 1. It is 0 if the
+    noisy loss has no minimum, so that the intercept diverges.
+    """
+    if abs(model.intercept_[0]) > 60:
+        return 0.0
+    at_zero, at_one = model.intercept_[0], model.intercept_[0] + model.coef_[0, 0]
+    low, high = (-np.logaddexp(0, z) - np.logaddexp(0, -z) for z in (at_zero, at_one))
+    return float(high - low)
+
+
+@installed("diffprivlib")
+def audit_diffprivlib_logistic_regression(auditor):
+    """Audit "achieved relative to the maximum norm of the data", without an intercept."""
+    models = importlib.import_module("diffprivlib.models")
+    auditor.check(
+        adapters.diffprivlib_model(
+            models.LogisticRegression,
+            parameters="coef_",
+            epsilon=EPSILON,
+            data_norm=1.0,
+            C=0.1,
+            fit_intercept=False,
+        ),
+        PureDP(EPSILON, REPLACE, "diffprivlib LogisticRegression"),
+        labelled(([0.0, 0.0, 1.0], [0, 1, 1]), ([0.0, 0.0, -1.0], [0, 1, 1])),
+        mutants=[mutants.scaled(epsilon=8)],
+        draws=1500,
+        settings=QUICK,
+    )
+
+
+@installed("diffprivlib")
+@pytest.mark.known_violation("the intercept is not penalised")
+def audit_diffprivlib_logistic_regression_intercept(auditor):
+    """Audit the coefficient and the intercept, which is fitted by default."""
+    models = importlib.import_module("diffprivlib.models")
+    auditor.check(
+        adapters.diffprivlib_model(
+            models.LogisticRegression, then=curvature, epsilon=EPSILON, data_norm=1.0
+        ),
+        PureDP(EPSILON, REPLACE, "diffprivlib LogisticRegression"),
+        labelled(([0.0, 0.0, 1.0], [0, 1, 0]), ([0.0, 0.0, 0.0], [0, 1, 0])),
+        mutants=[],
+        draws=6000,
+        method="sequential",
+        settings=QUICK,
+    )
+
+
+@installed("diffprivlib")
+@pytest.mark.known_violation("classes are read from the labels, without budget")
+def audit_diffprivlib_logistic_regression_classes(auditor):
+    """Audit the number of classes, for a row with a class of its own."""
+    models = importlib.import_module("diffprivlib.models")
+    features = [0.0] * 4
+    auditor.check(
+        adapters.diffprivlib_model(
+            models.LogisticRegression,
+            then=lambda model: len(model.coef_),
+            epsilon=EPSILON,
+            data_norm=1.0,
+        ),
+        PureDP(EPSILON, REPLACE, "diffprivlib LogisticRegression"),
+        labelled((features, [0, 1, 1, 2]), (features, [0, 1, 1, 0])),
+        mutants=[],
+        draws=200,
+        settings=QUICK,
+    )
+
+
+# --- LinearRegression ---
+
+
+LINEAR = "diffprivlib LinearRegression"
+
+
+def linear_regression(**options):
+    """Return a mechanism that releases the coefficient and the intercept."""
+    models = importlib.import_module("diffprivlib.models")
+    return adapters.diffprivlib_model(
+        models.LinearRegression,
+        parameters=("coef_", "intercept_"),
+        epsilon=EPSILON,
+        **options,
+    )
+
+
+@installed("diffprivlib")
+@pytest.mark.known_violation("diffprivlib #105: a sensitivity that uses the lower bound only")
+def audit_diffprivlib_linear_regression(auditor):
+    """Audit "guaranteed with respect to the training sample", with a feature in [0.01, 1]."""
+    auditor.check(
+        linear_regression(bounds_X=(0.01, 1), bounds_y=(-1, 1), fit_intercept=False),
+        PureDP(EPSILON, REPLACE, LINEAR),
+        labelled(([0.01, 0.01], [0.0, 0.0]), ([0.01, 1.0], [0.0, 0.0])),
+        mutants=[],
+        draws=600,
+        settings=QUICK,
+    )
+
+
+@installed("diffprivlib")
+def audit_diffprivlib_linear_regression_symmetric(auditor):
+    """Audit centred data without an intercept, where both bounds have the same size."""
+    auditor.check(
+        linear_regression(bounds_X=(-1, 1), bounds_y=(-1, 1), fit_intercept=False),
+        PureDP(EPSILON, REPLACE, LINEAR),
+        labelled(([0.0, 1.0], [0.0, 1.0]), ([0.0, 1.0], [0.0, -1.0])),
+        mutants=[mutants.scaled(epsilon=8)],
+        draws=2000,
+        settings=QUICK,
+    )
+
+
+@installed("diffprivlib")
+@pytest.mark.known_violation("rows are clipped to the bounds only if an intercept is fitted")
+def audit_diffprivlib_linear_regression_clipping(auditor):
+    """Audit a label that is outside of its bounds, without an intercept."""
+    auditor.check(
+        linear_regression(bounds_X=(-1, 1), bounds_y=(-1, 1), fit_intercept=False),
+        PureDP(EPSILON, REPLACE, LINEAR),
+        labelled(([0.0, 1.0], [0.0, 0.0]), ([0.0, 1.0], [0.0, 1000.0])),
+        mutants=[],
+        draws=400,
+        settings=QUICK,
+    )
+
+
+# --- PCA ---
+
+
+@installed("diffprivlib")
+@pytest.mark.parametrize("centered", [True, False], ids=["centred", "not centred"])
+def audit_diffprivlib_pca(auditor, centered):
+    """Audit the first of two components and its variance, for a row that turns it."""
+    models = importlib.import_module("diffprivlib.models")
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    other = rows.copy()
+    other[-1] = [0.0, 1.0]
+    auditor.check(
+        adapters.diffprivlib_model(
+            models.PCA,
+            parameters=("components_", "explained_variance_", "mean_"),
+            epsilon=EPSILON,
+            n_components=1,
+            data_norm=1.0,
+            bounds=(0, 1),
+            centered=centered,
+        ),
+        PureDP(EPSILON, REPLACE, "diffprivlib PCA"),
+        NeighborPair(rows, other, relation=REPLACE),
+        mutants=[mutants.scaled(epsilon=16)],
+        draws=4000 if centered else 2000,
+        settings=QUICK,
+    )
+
+
+# --- trees ---
+
+
+def votes(model):
+    """Return the label that each tree gives to a row at 0."""
+    return [float(tree.predict([[0.0]])[0]) for tree in getattr(model, "estimators_", [model])]
+
+
+def trees(name, **options):
+    """Return a mechanism that releases the labels of all trees at 0."""
+    forest = importlib.import_module("diffprivlib.models.forest")
+    return adapters.diffprivlib_model(
+        getattr(forest, name),
+        then=votes,
+        epsilon=EPSILON,
+        bounds=(0, 1),
+        classes=[0, 1],
+        max_depth=1,
+        **options,
+    )
+
+
+def with_labels(left, right, relation):
+    """Return a pair of rows at 0 with these labels."""
+    sides = [{"X": np.zeros((len(labels), 1)), "y": np.array(labels)} for labels in (left, right)]
+    return NeighborPair(*sides, relation=relation)
+
+
+@installed("diffprivlib")
+@pytest.mark.parametrize(
+    "relation",
+    [
+        "add or remove",
+        pytest.param(
+            "replace",
+            marks=pytest.mark.known_violation("one label changes two counts"),
+        ),
+    ],
+)
+def audit_diffprivlib_decision_tree(auditor, relation):
+    """Audit the labels of a tree, which are drawn by permute-and-flip."""
+    added = relation != "replace"
+    pair = with_labels([0, 1, 0], [0, 1], ADD) if added else with_labels([0, 1], [0, 0], REPLACE)
+    auditor.check(
+        trees("DecisionTreeClassifier"),
+        PureDP(EPSILON, pair.relation, "diffprivlib DecisionTreeClassifier"),
+        pair,
+        mutants=[mutants.scaled(epsilon=2)] if added else [],
+        draws=6000,
+        settings=QUICK,
+    )
+
+
+@installed("diffprivlib")
+@pytest.mark.known_violation("one more row moves other rows to other trees")
+def audit_diffprivlib_random_forest(auditor):
+    """Audit the labels of five trees, if one row is added."""
+    rows = [0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 1]
+    auditor.check(
+        trees("RandomForestClassifier", n_estimators=5),
+        PureDP(EPSILON, ADD, "diffprivlib RandomForestClassifier"),
+        with_labels(rows[:-1], rows, ADD),
+        mutants=[],
+        draws=1000,
         settings=QUICK,
     )
