@@ -24,8 +24,8 @@ from dpaudit.engine.task import Task
 from dpaudit.engine.views import side_channel
 from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
-from dpaudit.mechanisms import TIME_IS_OVER, mechanism_name
-from dpaudit.mutants import ALL_NOISE, KINDS, NO_CHANGE
+from dpaudit.mechanisms import STATE_FAULTS, TIME_IS_OVER, mechanism_name
+from dpaudit.mutants import ALL_NOISE, BUDGET, KINDS, NO_CHANGE
 from dpaudit.results import (
     AuditResult,
     Diagnostics,
@@ -143,14 +143,17 @@ def _not_run(mutants: Sequence[MutantResult]) -> tuple[str, ...]:
     return (f"{count} mutant{'s' * (count > 1)} for which draws were too few",) * (count > 0)
 
 
-def _no_code(code: CodeRuns | None) -> tuple[str, ...]:
+def _no_code(mutant_runs: MutantRuns) -> tuple[str, ...]:
     """Return the mistakes in code that were not tried, by reason."""
+    code = mutant_runs.code
     if code is None:
         return ()
     found = (f"mistakes in the code ({code.unseen})",) * bool(code.unseen)
     if code.unseen and not code.results:
         return found
-    run = {m.kind for m in code.results if m.status is not MutantStatus.NOT_RUN}
+    both = (*mutant_runs.results, *code.results)
+    tried = [m for m in both if m.status is not MutantStatus.NOT_RUN]
+    run = {BUDGET if m.change in STATE_FAULTS else m.kind for m in tried}
     notes = {m.kind: m.note for m in code.results}
     reasons: dict[str, list[str]] = {}
     for kind in KINDS:
@@ -519,7 +522,7 @@ def conclude(
         notes=notes_on(found, mutant_runs.unseen if mutant_runs.results else "")
         + notes
         + notes_on_task(task, found),
-        not_covered=found.not_covered + _not_run(mutant_runs.results) + _no_code(mutant_runs.code),
+        not_covered=found.not_covered + _not_run(mutant_runs.results) + _no_code(mutant_runs),
         advice=_ADVICE_ON_SIDE_CHANNELS
         if verdict is Verdict.REFUTED and side_channel(mechanism) is not None
         else advice(task, found, verdict, mutant_runs, family),

@@ -14,6 +14,7 @@ from dpaudit.mechanisms.independence import (
 from dpaudit.mechanisms.interactive import (
     LEVELS,
     NOT_UPDATED,
+    STATE_FAULTS,
     Fault,
     Interactive,
     Strategy,
@@ -65,6 +66,7 @@ __all__ = [
     "LEVELS",
     "NOT_UPDATED",
     "SQL",
+    "STATE_FAULTS",
     "SUSPICION",
     "TIME_IS_OVER",
     "AdditiveNoise",

@@ -38,6 +38,7 @@ LEVELS = 0.1, 0.25, 0.5, 0.75, 0.9
 
 NOT_UPDATED, LATE = "not updated", "updated one query late"
 RESTORED, RESET = "restored after an exception", "reset by other sessions"
+STATE_FAULTS = NOT_UPDATED, LATE, RESTORED, RESET
 _RECORD = "record"
 _LETTERS = 32
 _DEEP = 4

@@ -10,7 +10,7 @@ from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.edits import NO_CHANGE, CodeMutants, forget, of_code
 from dpaudit.mutants.memory import Memory
-from dpaudit.mutants.mistakes import KINDS
+from dpaudit.mutants.mistakes import BUDGET, KINDS
 from dpaudit.mutants.noise import (
     ALL,
     ALL_NOISE,
@@ -31,6 +31,7 @@ from dpaudit.mutants.treatments import HALVED, RAISED, REMOVED, TREATMENTS, Trea
 __all__ = [
     "ALL",
     "ALL_NOISE",
+    "BUDGET",
     "CERTAIN",
     "GAUSSIAN",
     "HALVED",

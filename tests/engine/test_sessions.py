@@ -58,6 +58,7 @@ def test_a_budget_holds_and_its_mutants_are_killed() -> None:
     killed = {mutant.name: mutant.killed for mutant in result.mutants}
     assert killed["the state asked: not updated"]
     assert "the state asked: updated one query late" in killed
+    assert "budget" not in str(result.not_covered)
 
 
 def test_a_session_without_a_budget_is_refuted_with_a_smallest_pair() -> None:
