@@ -161,6 +161,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.soundness
 	$(BIN)/python -m benchmarks.tightness
 	$(BIN)/python -m benchmarks.refutation
+	$(BIN)/python -m benchmarks.limits
 	$(BIN)/python -m benchmarks.reach
 	$(BIN)/python -m benchmarks.portfolio
 	$(BIN)/python -m benchmarks.falsifiers

@@ -632,6 +632,10 @@ def table() -> dict[str, Call]:
         "oracles.discrete": Call(
             lambda: {"pmf_left": [0.5, 0.5], "pmf_right": [0.2, 0.8]}, {"outcomes": OPTIONAL}
         ),
+        "oracles.nearest_private_pair": Call(
+            lambda: {"oracle": dpaudit.oracles.randomized_response(2.0), "epsilon": 1.0},
+            {"epsilon": {"0"}, "delta": {"0"}},
+        ),
         # --- adapters ---
         "adapters.opendp": Call(
             lambda: {"measurement": center},
@@ -758,7 +762,8 @@ READ_ONLY = set(
     mutants.NoiseMutants mutants.CodeMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
-    oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
+    oracles.LaplaceVectorOracle oracles.NearestPrivatePair oracles.PatternDistribution
+    results.CanaryGuesses
     results.Estimate results.Witness results.Profile results.MutantResult results.MutantStatus
     results.SmallestPair results.Cause results.CodeLine
     results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation

@@ -9,6 +9,7 @@ accuracy that its docstring states.
 from __future__ import annotations
 
 from dpaudit.stats.oracles._core import DiscreteOracle, Oracle, discrete
+from dpaudit.stats.oracles._limits import NearestPrivatePair, nearest_private_pair
 from dpaudit.stats.oracles._noise import (
     GaussianOracle,
     LaplaceOracle,
@@ -34,6 +35,7 @@ __all__ = [
     "GaussianOracle",
     "LaplaceOracle",
     "LaplaceVectorOracle",
+    "NearestPrivatePair",
     "Oracle",
     "PatternDistribution",
     "above_threshold",
@@ -44,6 +46,7 @@ __all__ = [
     "gaussian",
     "laplace",
     "laplace_vector",
+    "nearest_private_pair",
     "randomized_response",
     "report_noisy_max",
     "sparse_vector_patterns",

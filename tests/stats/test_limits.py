@@ -1,0 +1,147 @@
+"""The fewest draws of any test: closed forms, feasibility, optimality, and the tests of dpaudit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from dpaudit.engine import draws_to_refute
+from dpaudit.errors import ArgumentError
+from dpaudit.stats import oracles
+
+COIN = oracles.randomized_response(2.0)
+
+
+def divergences(left, right, epsilon):
+    return [
+        float(np.maximum(one - math.exp(epsilon) * other, 0).sum())
+        for one, other in ((left, right), (right, left))
+    ]
+
+
+def kl(p, q):
+    kept = p > 0
+    return float(p[kept] @ np.log(p[kept] / q[kept]))
+
+
+def test_the_nearest_coin_is_the_coin_of_the_claim() -> None:
+    nearest = oracles.nearest_private_pair(COIN, epsilon=1.0)
+    true, claimed = (1 / (1 + math.exp(-x)) for x in (2.0, 1.0))
+    assert nearest.null_left == pytest.approx([claimed, 1 - claimed], abs=1e-12)
+    divergence = 2 * kl(np.array([true, 1 - true]), np.array([claimed, 1 - claimed]))
+    assert nearest.divergence == pytest.approx(divergence, rel=1e-12)
+    assert nearest.expected_draws(failure_prob=0.05) == pytest.approx(-math.log(0.05) / divergence)
+
+
+@pytest.mark.parametrize("failure_prob", [0.05, 1e-6])
+@pytest.mark.parametrize("true", [1.1, 1.5])
+def test_draws_are_those_of_the_best_randomised_test_of_two_coins(true, failure_prob) -> None:
+    """The number of right answers of both sides is sufficient, and binomial."""
+
+    def power(n: int) -> float:
+        at = int(binom.isf(failure_prob, 2 * n, 1 / (1 + math.exp(-1.0))))
+        null = [binom.sf(k, 2 * n, 1 / (1 + math.exp(-1.0))) for k in (at, at - 1)]
+        given = [binom.sf(k, 2 * n, 1 / (1 + math.exp(-true))) for k in (at, at - 1)]
+        return float(np.interp(failure_prob, null, given))
+
+    coin = oracles.randomized_response(true)
+    n = oracles.nearest_private_pair(coin, epsilon=1.0).draws(power=0.9, failure_prob=failure_prob)
+    assert power(int(0.98 * n)) < 0.9 < power(math.ceil(1.02 * n))
+
+
+masses = st.lists(st.integers(0, 20), min_size=4, max_size=4)
+
+
+def test_draws_where_one_outcome_betrays_a_side() -> None:
+    """The likelihood ratio of the nearest pair orders the counts of the left side."""
+    oracle = oracles.discrete([0.01, 0.99], [0.0, 1.0])
+    nearest = oracles.nearest_private_pair(oracle, epsilon=1.0, delta=1e-3)
+    at = nearest.pmf_left.argmin()
+    left, right = nearest.null_left[at], nearest.null_right[at]
+
+    def power(n: int) -> float:
+        k = np.arange(n + 2)
+        null = (1 - right) ** n * binom.sf(k - 1, n, left)
+        return float(np.interp(0.05, null[::-1], binom.sf(k - 1, n, 0.01)[::-1]))
+
+    n = nearest.draws(power=0.9, failure_prob=0.05)
+    assert power(int(0.98 * n)) < 0.9 < power(math.ceil(1.02 * n))
+
+
+@given(masses, masses, st.floats(0.1, 2.0), st.sampled_from([0.0, 1e-3, 0.05]))
+@settings(max_examples=80, deadline=None)
+def test_the_pair_satisfies_the_claim_and_no_other_is_nearer(p, q, epsilon, delta) -> None:
+    left, right = (np.array(side) / max(1, sum(side)) for side in (p, q))
+    if not sum(p) or not sum(q):
+        return
+    oracle = oracles.discrete(left, right)
+    if oracle.delta(epsilon) <= delta + 1e-6:
+        return
+    nearest = oracles.nearest_private_pair(oracle, epsilon=epsilon, delta=delta)
+    null = nearest.null_left, nearest.null_right
+    assert [side.sum() for side in null] == pytest.approx([1.0, 1.0], abs=1e-9)
+    assert max(divergences(*null, epsilon)) <= delta + 1e-9
+    # Mixtures of the nearest pair and others that satisfy the claim satisfy it, too.
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        common = rng.dirichlet(np.ones(len(null[0])), size=1)[0]
+        tilt = np.exp(rng.uniform(-epsilon / 2, epsilon / 2, size=len(common)))
+        other = common * tilt / (common @ tilt)
+        for share in (0.01, 0.3, 1.0):
+            mixed = [
+                (1 - share) * a + share * b for a, b in zip(null, (common, other), strict=True)
+            ]
+            if max(divergences(*mixed, epsilon)) > delta + 1e-12:
+                continue
+            sides = zip((nearest.pmf_left, nearest.pmf_right), mixed, strict=True)
+            there = sum(kl(side, one) for side, one in sides)
+            assert there >= nearest.divergence * (1 - 1e-4) - 1e-6
+
+
+CASES = [
+    (oracles.laplace(1.0, 0.5), 0.0),
+    (oracles.laplace(1.0, 0.9), 0.0),
+    (oracles.gaussian(1.0, 1.0), 0.05),
+    (oracles.gaussian(1.0, 1.8), 1e-5),
+    (oracles.discrete([0.4, 0.6], [0.1, 0.9]), 1e-3),
+    (oracles.exponential_mechanism([1, 0, 0], [0, 1, 1], 1.0, 2.0), 0.0),
+]
+
+
+@pytest.mark.parametrize(("oracle", "delta"), CASES, ids=repr)
+@pytest.mark.parametrize("failure_prob", [0.05, 1e-6])
+def test_the_best_event_needs_more_draws_but_not_many(oracle, delta, failure_prob) -> None:
+    nearest = oracles.nearest_private_pair(oracle, epsilon=1.0, delta=delta)
+    least = nearest.draws(power=0.9, failure_prob=failure_prob)
+    event = draws_to_refute(oracle, epsilon=1.0, delta=delta, power=0.9, failure_prob=failure_prob)
+    assert least < 1.02 * event < 4 * least
+    # Wald's bound is for a sequential test that always refutes in the end.
+    assert nearest.expected_draws(failure_prob=failure_prob) < 1.3 * least
+
+
+def test_a_smaller_failure_prob_and_more_power_need_more_draws() -> None:
+    nearest = oracles.nearest_private_pair(oracles.laplace(1.0, 0.8), epsilon=1.0)
+    draws = [
+        nearest.draws(power=power, failure_prob=alpha)
+        for power, alpha in ((0.5, 0.05), (0.9, 0.05), (0.9, 1e-6), (0.9, 1e-12))
+    ]
+    assert draws == sorted(set(draws))
+    sequential = nearest.expected_draws(power=0.9, failure_prob=0.05)
+    assert sequential < nearest.expected_draws(failure_prob=0.05)
+
+
+def test_a_claim_that_holds_has_no_limit() -> None:
+    with pytest.raises(ArgumentError, match="epsilon .*satisfies"):
+        oracles.nearest_private_pair(COIN, epsilon=2.0)
+    with pytest.raises(ArgumentError, match="epsilon"):
+        oracles.nearest_private_pair(COIN, epsilon=math.nan)
+    nearest = oracles.nearest_private_pair(COIN, epsilon=1.0)
+    with pytest.raises(ArgumentError, match="power"):
+        nearest.draws(power=0.01, failure_prob=0.05)
+    with pytest.raises(ArgumentError, match="failure_prob"):
+        nearest.expected_draws(failure_prob=0.0)
