@@ -35,7 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpaudit.engine.certificate import Bound, Certificate, Tally, tally_of
+from dpaudit.engine.certificate import (
+    Answers,
+    Bound,
+    Certificate,
+    answers_of,
+    tally_of,
+    tally_on,
+)
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import (
     is_suspiciously_constant,
@@ -59,9 +66,6 @@ from dpaudit.stats import LEFT, NEITHER, RIGHT, RateBounds, Wager, wager
 
 
 Floats = NDArray[np.float64]
-
-Answers = NDArray[np.int64]
-"""Numbers of guesses of left, right and neither, shape (3,)."""
 
 Limit = Callable[[float, int, float], Any]
 
@@ -174,12 +178,6 @@ class Bet:
         """Return the bet on the next draws, after the answers to the current draws."""
         seen = self.seen[0] + left, self.seen[1] + right
         return self.lay(self.chosen, seen, self.bet_share, levels, delta)
-
-
-def answers_of(sides: NDArray[np.int8]) -> Answers:
-    """Return the number of guesses "left", guesses "right" and abstentions."""
-    left, right = int((sides == 1).sum()), int((sides == -1).sum())
-    return np.array([left, right, len(sides) - left - right])
 
 
 def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
@@ -302,7 +300,7 @@ class Game:
         self.pool: list[tuple[Event | Guess, int]] = []
         self.best_growth = math.inf
         self.path: list[tuple[int, float]] = []
-        self.last = _tally(self.exploration.selection.primary, *self.exploration.draws)
+        self.last = tally_on(self.exploration.selection.primary, *self.exploration.draws)
         self.stopped = "all draws of the budget were used"
 
     def play(self) -> None:
@@ -507,7 +505,7 @@ def _certify(game: Game) -> Certificate:
     certified = float(game.levels[refused - 1]) if refused else 0.0
     bounds = RateBounds.from_excess(certified, delta, game.run.failure_probs[0])
     left, right = game._everything()
-    everything = _tally(seen.chosen, left, right).seen()
+    everything = tally_on(seen.chosen, left, right).seen()
     return Certificate.of(
         task,
         game.exploration.pair,
@@ -552,8 +550,3 @@ def _certify(game: Game) -> Certificate:
             tuple(wealth for _, wealth in game.path),
         ),
     )
-
-
-def _tally(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Tally:
-    guess = Guess.of(chosen)
-    return tally_of(chosen, answers_of(guess(left)), answers_of(guess(right)))

@@ -48,6 +48,9 @@ from dpaudit.stats import (
     ranked_stages,
 )
 
+Answers = NDArray[np.int64]
+"""Numbers of guesses of left, right and neither, shape (3,)."""
+
 # --- counts of an event or a guess, and the bounds that follow from them -----------------------
 
 
@@ -116,7 +119,7 @@ class Tally:
         return _METHODS[isinstance(self.chosen, Guess)]
 
 
-def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
+def tally_of(chosen: Event | Guess, left: Answers, right: Answers) -> Tally:
     """Return the tally for the numbers of "left", "right" and no guess on either side.
 
     An event is treated like a guess. Where the event fires, the guess is its likelier side.
@@ -127,6 +130,18 @@ def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.i
     if isinstance(chosen, Guess):
         return Tally(chosen, *guessed)
     return Tally(chosen, guessed[0 if chosen.likelier == "left" else 1])
+
+
+def answers_of(sides: NDArray[np.int8]) -> Answers:
+    """Return the number of guesses "left", guesses "right" and abstentions."""
+    left, right = int((sides == 1).sum()), int((sides == -1).sum())
+    return np.array([left, right, len(sides) - left - right])
+
+
+def tally_on(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Tally:
+    """Return the tally of an event or a guess on draws of both sides."""
+    guess = Guess.of(chosen)
+    return tally_of(chosen, answers_of(guess(left)), answers_of(guess(right)))
 
 
 def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.data import is_frame
+from dpaudit.engine.certificate import tally_on
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
-from dpaudit.events import LEARN_SHARE, Selection, learn
+from dpaudit.events import LEARN_SHARE, Event, Guess, Selection, learn
 from dpaudit.mechanisms import LateFailure, Sampler, joined
 from dpaudit.neighbors import AllPairs, NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.search import LEAST_BUDGET, SearchRecord, least_budget, search, search_values
@@ -99,7 +100,7 @@ def explore(
 
     record = None
     if task.space is not None:
-        pair, draws, explored, record = _searched(task, task.space, sampler, role)
+        pair, draws, explored, record = _searched(task, task.space, sampler, role, share)
     else:
         first = next(iter(task.pairs))
         sampler.begin(first.left, first.right)
@@ -175,7 +176,7 @@ def most_promising(
 
 
 def _searched(
-    task: Task, space: SearchSpace | Portfolio | AllPairs, sampler: Sampler, role: str
+    task: Task, space: SearchSpace | Portfolio | AllPairs, sampler: Sampler, role: str, share: float
 ) -> tuple[NeighborPair, Draws, int, SearchRecord]:
     """Search with most of the exploration draws, and spend the rest on the best pair."""
     check_draws(task.draws, space)
@@ -202,11 +203,37 @@ def _searched(
                 rng=rng,
             )
         else:
-            found = search(space, sampler, budget // 2, goal, finals=finals, rng=rng)
+            conclusive = conclusive_for(task) if task.sequential else None
+            found = search(
+                space, sampler, budget // 2, goal, finals=finals, conclusive=conclusive, rng=rng
+            )
+            if found.is_early:
+                more = explore_budget(task, sampler, share)
+                budget = min(found.record.draws_spent + more, budget)
     check_relation(task.claim, found.pair)
     sampler.turn()
     fresh = _draw(sampler, found.pair, budget - found.record.draws_spent, "explore")
     return found.pair, all_draws(found.drawn, fresh), budget, found.record
+
+
+def conclusive_for(task: Task) -> Callable[..., bool]:
+    """Return the function that says whether draws that did not choose an event refute the claim."""
+
+    def conclusive(
+        pair: NeighborPair,
+        chosen: Event | Guess,
+        left: NDArray[Any],
+        right: NDArray[Any],
+        failure_prob: float,
+    ) -> bool:
+        point = task.at(pair).claim.point
+        if point is None:  # a curve
+            return False
+        epsilon, delta = point
+        bounds = tally_on(chosen, left, right).bounds(failure_prob)
+        return bounds.lower_epsilon(delta) > epsilon
+
+    return conclusive
 
 
 def check_draws(draws: int, space: SearchSpace | Portfolio | AllPairs) -> None:

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.events import Goal, expectation, learn
+from dpaudit.events import Event, Goal, Guess, expectation, learn
 from dpaudit.mechanisms import Sampler, is_constant, joined
 from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace
 from dpaudit.search.candidates import FATAL, Candidate, Candidates, best_first
 from dpaudit.search.record import FINAL, SEMIFINAL, SearchRecord
 
 Array = NDArray[Any]
+Conclusive = Callable[[NeighborPair, Event | Guess, Array, Array, float], bool]
 
 DESIGN_SHARE, LOCAL_SHARE = 0.6, 0.25
 """Shares of the budget for the design and for the local rounds; the finalists also get the rest."""
@@ -39,6 +40,16 @@ SURVIVORS = 4
 LOCAL_ROUNDS = 4
 LOCAL_CANDIDATES = 4
 FINALISTS, LAST = 4, 2
+
+CHECKS, CHECK_DRAWS = 8, 48
+"""Most checks of a search that may end early, and least number of draws of a check."""
+
+SIGNS, PROOF = 0.05, 1e-3
+"""Failure probabilities at which a candidate is worth a check, and at which a check ends a search.
+
+Both only decide on which pair the audit continues. The first is not valid, as the event was chosen
+on the same draws.
+"""
 
 _LEAST_FINAL = 32
 _BASES = 8  # number of pairs whose differing rows are moved to other places
@@ -57,11 +68,14 @@ class SearchResult:
     drawn : tuple of two arrays, shape [draws, ...]
         Draws of the chosen pair, on left and right. These draws are exploration draws, which no
         bound may use.
+    is_early : bool
+        Whether the search ended because a pair was conclusive.
     """
 
     pair: NeighborPair
     record: SearchRecord
     drawn: tuple[Array, Array]
+    is_early: bool = False
 
 
 def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
@@ -113,6 +127,7 @@ def search(
     goal: Goal,
     *,
     finals: int = 0,
+    conclusive: Conclusive | None = None,
     rng: np.random.Generator,
 ) -> SearchResult:
     """Search for the pair on which most can be certified.
@@ -130,6 +145,9 @@ def search(
         Goal of the audit: what the audit will certify.
     finals : int, optional
         Additional draws per dataset, made only for the finalists.
+    conclusive : callable, optional
+        ``conclusive(pair, event, left, right, failure_prob)`` returns whether these draws refute
+        the claim. If given, the search ends at the first pair for which this is so on fresh draws.
     rng : numpy.random.Generator
         Seed that determines all trials.
 
@@ -160,13 +178,15 @@ def search(
         )
     if goal.delta is not None:  # the objective does not need the profile, which is most of the work
         goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
-    return _Search(where, sampler, budget, finals, goal, rng).run()
+    return _Search(where, sampler, budget, finals, goal, conclusive, rng).run()
 
 
-def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the epsilon that a candidate is expected to certify, and its separation."""
-    expected, separation = learn(left, right, goal, rng=rng).objective
-    return max(expected, 0.0), max(separation, -1.0)
+def _learn(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> Event | Guess:
+    """Set the score of a candidate to what it is expected to certify, and return its event."""
+    found = learn(*candidate.drawn(), goal, rng=rng)
+    expected, separation = found.objective
+    candidate.score = max(expected, 0.0), max(separation, -1.0)
+    return found.primary
 
 
 def judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
@@ -198,10 +218,16 @@ class _Search:
         budget: int,
         finals: int,
         goal: Goal,
+        conclusive: Conclusive | None,
         rng: np.random.Generator,
     ) -> None:
         self.sampler, self.goal, self.rng = sampler, goal, rng
         self.left_over = self.whole = budget + finals
+        self.conclusive = conclusive
+        self.checks_left = CHECKS
+        # Half of what the design and the local rounds leave, so that finalists get their draws.
+        self.room_for_checks = (self.whole - int(budget * (DESIGN_SHARE + LOCAL_SHARE))) // 2
+        self.winner: Candidate | None = None  # the conclusive candidate, which ends the search
         self.budget = budget
         self.candidates = Candidates(where, rng)
         example = self.candidates.example
@@ -213,14 +239,15 @@ class _Search:
         count = _affordable(design_budget, SURVIVORS, LEAST_CANDIDATES, MOST_CANDIDATES)
         designed = self.candidates.design(count, LOCAL_ROUNDS)
         survivors = self._halve(designed, design_budget, SURVIVORS, "design")
-        survivors += self._local(survivors, designed, count)
+        if self.winner is None:
+            survivors += self._local(survivors, designed, count)
         if not survivors:
             raise self.candidates.none_valid()
-        best = self._final(self._at_other_places(survivors))
+        best = self.winner or self._final(self._at_other_places(survivors))
         pair = best.make()
         self.sampler.begin(pair.left, pair.right)
         record = self.candidates.record(self.whole - self.left_over)
-        return SearchResult(pair, record, best.drawn())
+        return SearchResult(pair, record, best.drawn(), self.winner is not None)
 
     def _compare_keys(self) -> None:
         """Draw once on each given pair if draws have keys, because keys may differ by pair."""
@@ -248,11 +275,32 @@ class _Search:
             return []
         first = budget // halving_cost(len(candidates), keep)
         for alive, samples in halvings(len(candidates), keep):
-            candidates = best_first(candidates)[:alive]
-            candidates = [c for c in candidates if self._sample(c, first * samples, stage)]
-            for candidate in candidates:
-                candidate.score = _score(*candidate.drawn(), self.goal, self.rng)
+            drawn = []
+            for candidate in best_first(candidates)[:alive]:
+                if not self._sample(candidate, first * samples, stage):
+                    continue
+                drawn.append(candidate)
+                event = _learn(candidate, self.goal, self.rng)
+                if self._is_conclusive(candidate, event):
+                    candidate.stage, self.winner = FINAL, candidate
+                    return drawn
+            candidates = drawn
         return best_first(candidates)
+
+    def _is_conclusive(self, candidate: Candidate, event: Event | Guess) -> bool:
+        """Return whether fresh draws of a promising candidate refute the claim."""
+        if self.conclusive is None or not self.checks_left:
+            return False
+        pair = candidate.make()
+        if not self.conclusive(pair, event, *candidate.drawn(), SIGNS):
+            return False
+        draws = max(CHECK_DRAWS, candidate.draws)
+        if draws > self.room_for_checks or not self._sample(candidate, draws, candidate.stage):
+            return False
+        self.checks_left -= 1
+        self.room_for_checks -= draws
+        left, right = candidate.samples[-1]
+        return self.conclusive(pair, event, left, right, PROOF)
 
     def _local(
         self, survivors: list[Candidate], designed: list[Candidate], count: int
@@ -267,6 +315,8 @@ class _Search:
             new = _affordable(budget // rounds, 1, LOCAL_CANDIDATES, count)
             candidates = self.candidates.proposals(known + found, new, done, "local")
             found += self._halve(candidates, budget // rounds, 1, "local")
+            if self.winner is not None:
+                break
         return found
 
     def _at_other_places(self, survivors: list[Candidate]) -> list[Candidate]:
@@ -291,7 +341,7 @@ class _Search:
             if not is_constant(joined(drawn)):
                 found = self.candidates.given(pair)
                 self._sample(found, FIRST_DRAWS, "design")
-                found.score = _score(*found.drawn(), self.goal, self.rng)
+                _learn(found, self.goal, self.rng)
                 return [found, *survivors]
         return survivors
 

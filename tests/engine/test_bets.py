@@ -306,3 +306,24 @@ def test_events_are_live() -> None:
     assert isinstance(result.event, Event | Guess)
     assert result.diagnostics.curves is not None
     assert result.diagnostics.curves.certified_mu >= 0
+
+
+def half_of_the_noise(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    return np.clip(data.mean(axis=1), -1, 1).sum() + rng.laplace(scale=0.2, size=size)
+
+
+def enough_noise(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    return np.clip(data.mean(axis=1), -1, 1).sum() + rng.laplace(scale=2.0, size=size)
+
+
+def test_a_gross_violation_ends_the_search_for_a_pair() -> None:
+    """A search with 100,000 draws otherwise takes 30,000 draws before the first bet."""
+    spent = []
+    for seed in range(5):
+        result = audit(half_of_the_noise, PureDP(1.0), seed=seed, method="sequential", mutants=None)
+        assert result.verdict is Verdict.REFUTED
+        spent.append(sum(result.draws.values()))
+    assert np.median(spent) <= 1_500
+    result = audit(enough_noise, PureDP(1.0), seed=1, method="sequential", mutants=None)
+    assert result.verdict is Verdict.NO_POWER
+    assert result.draws["explore"] > 20_000  # no false sign ended the search

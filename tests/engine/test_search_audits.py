@@ -260,11 +260,11 @@ def test_the_window_is_found_by_those_who_were_not_told() -> None:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blind(left: Array, right: Array, goal: Goal, rng: Generator) -> tuple[float, float]:
-        return float(rng.random()), 0.0
+    def blind(candidate: Candidate, goal: Goal, rng: Generator) -> None:
+        candidate.score = float(rng.random()), 0.0
 
     # About 4 of 100 blind searches find the window.
-    monkeypatch.setattr(running, "_score", blind)
+    monkeypatch.setattr(running, "_learn", blind)
     assert found(10) < 9
 
 

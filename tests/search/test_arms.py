@@ -19,7 +19,7 @@ from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, Relatio
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
 from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_computed
 from dpaudit.search import halving as running
-from dpaudit.search.candidates import Candidates
+from dpaudit.search.candidates import Candidate, Candidates
 from dpaudit.search.halving import LEAST_BUDGET
 from tests.records import changed
 from tests.search.test_search import noisy_mean, run, straddles, thresholded_mean
@@ -211,10 +211,10 @@ def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert found() >= 8
 
-    def blind(left: Array, right: Array, goal: Any, rng: Generator) -> tuple[float, float]:
-        return float(rng.random()), 0.0
+    def blind(candidate: Candidate, goal: Any, rng: Generator) -> None:
+        candidate.score = float(rng.random()), 0.0
 
-    monkeypatch.setattr(running, "_score", blind)
+    monkeypatch.setattr(running, "_learn", blind)
     assert found() < 8
 
 

@@ -29,7 +29,7 @@ from dpaudit.neighbors.spaces import (
     SearchSpace,
     design_points,
 )
-from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
+from dpaudit.search.halving import CHECK_DRAWS, CHECKS, LEAST_BUDGET, SIGNS, SearchResult, search
 
 Array = NDArray[Any]
 Generator = np.random.Generator
@@ -412,3 +412,62 @@ def test_ranges_in_words(words: str, expected: Any) -> None:
 def test_words_that_make_no_space_are_refused(words: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message.replace("|", r"\|")):
         from_words(words)
+
+
+# --- an early end -------------------------------------------------------------------------------
+
+
+def ending(answers: Callable[[int, Array, float], bool]) -> tuple[SearchResult, list[int]]:
+    """Return a search whose draws are conclusive by answers(number of the call, draws, level)."""
+    asked: list[int] = []
+
+    def conclusive(pair: Any, event: Any, left: Array, right: Array, failure_prob: float) -> bool:
+        asked.append(len(left))
+        return answers(len(asked), left, failure_prob)
+
+    sampler = Sampler(thresholded_mean, seed=1, labels=("test", "mechanism"))
+    rng = generator(1, "test", "mechanism", "search")
+    space = edge_space()
+    found = search(space, sampler, 10 * LEAST_BUDGET, goal(), conclusive=conclusive, rng=rng)
+    return found, asked
+
+
+def edge_space() -> SearchSpace:
+    return SearchSpace(
+        lambda share: NeighborPair(
+            np.r_[np.ones(1), np.full(USERS - 1, share)][:, None],
+            np.r_[np.zeros(1), np.full(USERS - 1, share)][:, None],
+        ),
+        {"share": Interval(0.0, 1.0)},
+    )
+
+
+def test_a_search_ends_at_the_first_pair_that_fresh_draws_confirm() -> None:
+    seen: list[Array] = []
+
+    def confirmed(call: int, left: Array, failure_prob: float) -> bool:
+        seen.append(left)
+        return call > 2  # the third candidate, on its own draws and on fresh draws
+
+    found, asked = ending(confirmed)
+    first = asked[0]
+    assert found.is_early
+    assert asked == [first, first, first, max(CHECK_DRAWS, first)]
+    assert found.record.draws_spent == sum(asked)
+    assert not np.isin(seen[3], seen[2]).any()  # the draws of the check are fresh
+    assert sum(trial.stage == "final" for trial in found.record.trials) == 1
+    assert len(found.drawn[0]) == asked[2] + asked[3]
+
+
+def test_signs_that_fresh_draws_do_not_confirm_do_not_end_a_search() -> None:
+    checks: list[int] = []
+
+    def only_signs(call: int, left: Array, failure_prob: float) -> bool:
+        checks.extend([call] * (failure_prob < SIGNS))
+        return failure_prob == SIGNS
+
+    found, asked = ending(only_signs)
+    assert not found.is_early
+    assert found.record.draws_spent == 10 * LEAST_BUDGET
+    assert 1 <= len(checks) <= CHECKS
+    assert len(asked) > 2 * len(checks)
