@@ -57,6 +57,19 @@ from dpaudit.errors import ArgumentError
 
 # --- Clopper-Pearson bounds of one proportion, and the counts of one event on two sides --------
 
+_LEVEL = 1 - 1e-9
+"""Factor of the failure probability for which bounds of a proportion are computed.
+
+At 1e-30, the inverse of the incomplete beta function is wrong by 1e-11 of the failure probability.
+"""
+
+_OUTWARDS = 8 * np.finfo(float).eps
+"""Relative distance by which bounds of a proportion are moved outwards, beyond any rounding error.
+
+The nearest number to a bound may be on its wrong side. Close to 1, the tail at that number may
+exceed the failure probability by a part in ten thousand.
+"""
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -143,7 +156,7 @@ def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
     """
     a = np.asarray(successes, dtype=float)
     b = np.asarray(trials, dtype=float) - a + 1.0
-    bound = special.betaincinv(np.maximum(a, 1e-300), b, failure_prob)
+    bound = special.betaincinv(np.maximum(a, 1e-300), b, failure_prob * _LEVEL) * (1 - _OUTWARDS)
     return np.where(a > 0, bound, 0.0)
 
 
@@ -151,8 +164,8 @@ def upper_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
     """Return Clopper-Pearson upper bounds for arrays of counts, without checking the arguments."""
     a = np.asarray(successes, dtype=float) + 1.0
     b = np.asarray(trials, dtype=float) - a + 1.0
-    bound = special.betainccinv(a, np.maximum(b, 1e-300), failure_prob)
-    return np.where(b > 0, bound, 1.0)
+    bound = special.betainccinv(a, np.maximum(b, 1e-300), failure_prob * _LEVEL) * (1 + _OUTWARDS)
+    return np.where(b > 0, np.minimum(bound, 1.0), 1.0)
 
 
 def _check_counts(successes: Any, trials: Any, name: str, trials_name: str) -> None:

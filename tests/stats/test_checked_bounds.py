@@ -1,0 +1,347 @@
+"""Bounds checked in interval arithmetic against the probabilities that they promise.
+
+Every probability here is a ball of python-flint, which holds the exact number whatever the
+rounding. A check passes only if the whole ball satisfies it. The bounds under test are called as
+users call them. So a pass means that rounding in `dpaudit.stats` is harmless on the grid, whether
+it is inside the formulas or in the comparison at the end. Certified epsilons are checked where they
+are most easily wrong: the true epsilon is the largest number below a value that can be certified.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from flint import arb, arb_mat, ctx
+
+from dpaudit.claims import ApproxDP
+from dpaudit.stats import Counts, GuessCounts, RateBounds, Target, guess_bounds, wager
+from dpaudit.stats.joint import lower_rates, upper_rates
+from dpaudit.stats.one_run import guess_p_value
+from dpaudit.stats.one_run_walk import crossing_bound, walk_epsilon, walk_p_value
+from dpaudit.stats.ranked import ranked_epsilon, ranked_p_value
+from dpaudit.stats.walks import Stages
+
+ctx.prec = 160
+ZERO, ONE = arb(0), arb(1)
+
+
+def choose(n: int, k: int) -> arb:
+    return arb(math.comb(n, k))
+
+
+def power(x: arb, k: int) -> arb:
+    """Return x^k by multiplication, which needs no logarithm of a ball around 0."""
+    result = ONE
+    while k:
+        result, x, k = result * x if k % 2 else result, x * x, k // 2
+    return result
+
+
+def masses(n: int, p: arb) -> list[arb]:
+    """Return the probabilities of 0 .. n successes."""
+    return [choose(n, k) * power(p, k) * power(ONE - p, n - k) for k in range(n + 1)]
+
+
+def below(value: float) -> float:
+    return math.nextafter(value, -math.inf)
+
+
+def exp(x: float) -> arb:
+    return arb(x).exp()
+
+
+# --- one proportion -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.05, 1e-6, 1e-12])
+@pytest.mark.parametrize("trials", [1, 7, 60, 700])
+def test_a_proportion_at_its_bound_is_as_unlikely_as_promised(trials: int, alpha: float) -> None:
+    """The tail increases with the proportion, so the bound itself is the worst case."""
+    for hits in sorted({0, 1, 2, trials // 3, trials - 1, trials}):
+        low, high = lower_rates(hits, trials, alpha), upper_rates(hits, trials, alpha)
+        if hits > 0:
+            assert sum(masses(trials, arb(float(low)))[hits:], ZERO) <= arb(alpha)
+        if hits < trials:
+            assert sum(masses(trials, arb(float(high)))[: hits + 1], ZERO) <= arb(alpha)
+
+
+# --- two counts of an event, and guesses ---------------------------------------------------------
+
+
+def worst_share(
+    certified: dict[float, list[tuple[int, int]]], value: float, left: list[arb], right: list[arb]
+) -> arb:
+    """Return the probability of the outcomes that certify at least a value."""
+    return sum(
+        (left[a] * right[b] for v, where in certified.items() if v >= value for a, b in where), ZERO
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1e-3])
+@pytest.mark.parametrize("delta", [0.0, 0.03])
+@pytest.mark.parametrize(("n", "m"), [(12, 12), (17, 8)])
+def test_two_counts_rarely_certify_more_than_the_truth(
+    n: int, m: int, delta: float, alpha: float
+) -> None:
+    certified: dict[float, list[tuple[int, int]]] = defaultdict(list)
+    for a, b in itertools.product(range(n + 1), range(m + 1)):
+        bounds = RateBounds.from_counts(Counts(a, n, b, m), "left", alpha, Target(delta=delta))
+        if (found := bounds.lower_epsilon(delta)) > 0:
+            certified[found].append((a, b))
+    assert len(certified) > 5
+    for value, share in itertools.product(certified, np.linspace(0.0, 1.0, 17).tolist()):
+        factor, spread = exp(below(value)), arb(delta)
+        # Either the event or its complement is as unlikely as the claim allows on its rarer side.
+        q = arb(share) * (ONE - spread) / (factor + 1)
+        for rates in ((factor * q + spread, q), (ONE - q, ONE - factor * q - spread)):
+            left, right = masses(n, rates[0]), masses(m, rates[1])
+            assert worst_share(certified, value, left, right) <= arb(alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1e-3])
+@pytest.mark.parametrize("delta", [0.0, 0.03])
+def test_guesses_rarely_certify_more_than_the_truth(delta: float, alpha: float) -> None:
+    n = 16
+    certified: dict[float, list[tuple[int, int]]] = defaultdict(list)
+    for correct in range(n + 1):
+        for wrong in range(n + 1 - correct):
+            bounds = guess_bounds(GuessCounts(correct, wrong, n), alpha)
+            if (found := bounds.lower_epsilon(delta)) > 0:
+                certified[found].append((correct, wrong))
+    assert len(certified) > 3
+    for value, share in itertools.product(certified, np.linspace(0.0, 1.0, 17).tolist()):
+        factor, spread = exp(below(value)), arb(delta)
+        w = arb(share) * (ONE - spread) / (factor + 1)
+        c = factor * w + spread
+        wrongly = ZERO
+        for found, where in certified.items():
+            for a, b in where if found >= value else ():
+                ways = choose(n, a) * choose(n - a, b)
+                wrongly += ways * power(c, a) * power(w, b) * power(ONE - c - w, n - a - b)
+        assert wrongly <= arb(alpha)
+
+
+# --- guesses by rank, and of one run -------------------------------------------------------------
+
+STAGES = Stages((5, 7, 11), (1.0, 1.0, 1.0))
+DRAWS = 12
+
+
+def laws(epsilon: float, delta: float) -> dict[tuple[int, ...], arb]:
+    """Return the worst law of the counts at the tests: revealed draws come first."""
+    pi = exp(epsilon) / (1 + exp(epsilon))
+    found: dict[tuple[int, ...], arb] = defaultdict(lambda: ZERO)
+    for revealed, weight in enumerate(masses(DRAWS, arb(delta))):
+        if revealed and not delta:
+            break
+        sure = [min(k, revealed) for k in STAGES.guesses]
+        steps = np.diff([k - s for k, s in zip(STAGES.guesses, sure, strict=True)], prepend=0)
+        for added in itertools.product(*(range(step + 1) for step in steps.tolist())):
+            counts = np.cumsum(added) + sure
+            mass = weight
+            for step, good in zip(steps.tolist(), added, strict=True):
+                mass *= masses(step, pi)[good]
+            found[tuple(counts.tolist())] += mass
+    return found
+
+
+def outcomes() -> Iterator[tuple[int, ...]]:
+    yield from laws(0.0, 0.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
+def test_a_p_value_by_rank_is_as_rare_as_it_says(epsilon: float, delta: float) -> None:
+    law = laws(epsilon, delta)
+    values = {
+        counts: ranked_p_value(counts, STAGES, DRAWS, epsilon=epsilon, delta=delta)
+        for counts in law
+    }
+    for level in set(values.values()) - {1.0}:
+        rare = sum((law[counts] for counts, found in values.items() if found <= level), ZERO)
+        assert rare <= arb(level)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_ranks_rarely_certify_more_than_the_truth(delta: float, alpha: float) -> None:
+    certified = {
+        counts: ranked_epsilon(counts, STAGES, DRAWS, delta=delta, failure_prob=alpha)
+        for counts in outcomes()
+    }
+    values = sorted({found for found in certified.values() if found > 0})
+    assert values
+    for value in values[:: max(len(values) // 12, 1)]:
+        law = laws(below(value), delta)
+        wrongly = sum((law[counts] for counts, found in certified.items() if found >= value), ZERO)
+        assert wrongly <= arb(alpha)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
+def test_a_walk_of_one_run_is_as_rare_as_it_says(epsilon: float) -> None:
+    law = laws(epsilon, 0.0)
+    options = {"epsilon": epsilon, "delta": 0.0}
+    values = {counts: walk_p_value(counts, STAGES, DRAWS, **options) for counts in law}
+    for level in set(values.values()) - {1.0}:
+        rare = sum((law[counts] for counts, found in values.items() if found <= level), ZERO)
+        assert rare <= arb(level)
+
+
+def test_a_walk_of_one_run_rarely_certifies_more_than_the_truth() -> None:
+    alpha = 0.05
+    certified = {
+        counts: walk_epsilon(counts, STAGES, DRAWS, delta=0.0, failure_prob=alpha)
+        for counts in outcomes()
+    }
+    values = sorted({found for found in certified.values() if found > 0})
+    assert values
+    for value in values:
+        law = laws(below(value), 0.0)
+        wrongly = sum((law[counts] for counts, found in certified.items() if found >= value), ZERO)
+        assert wrongly <= arb(alpha)
+
+
+@pytest.mark.parametrize(("epsilon", "budget"), [(0.5, 0.01), (1.0, 0.3), (3.0, 1e-6)])
+@pytest.mark.parametrize("heights", [(5, 7, 10), (6, 6, 9), (4, 8, 12)])
+def test_a_price_of_the_theorem_proves_the_bound_of_a_walk(
+    epsilon: float, budget: float, heights: tuple[int, ...]
+) -> None:
+    """Every price proves a bound, G(0, 0) + price * budget, so one below the result suffices."""
+    pi = exp(epsilon) / (1 + exp(epsilon))
+    needed = dict(zip(STAGES.guesses, heights, strict=True))
+
+    def proved(price: arb) -> arb:
+        worth = [ZERO] * (STAGES.guesses[-1] + 2)
+        for k in range(STAGES.guesses[-1], -1, -1):
+            for c in range(k + 1):
+                mixed = pi * worth[c + 1] + (1 - pi) * worth[c]
+                value = ZERO if k == STAGES.guesses[-1] else mixed.max(worth[c + 1] - price)
+                worth[c] = ONE if c >= needed.get(k, k + 1) else value
+        return worth[0] + price * budget
+
+    bound = crossing_bound(heights, STAGES, epsilon, budget)
+    grid = [(1 - pi) * arb(float(share)) for share in np.geomspace(1e-3, 1.0, 13)]
+    assert any(proved(price) <= arb(bound) for price in grid)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize(("canaries", "guesses"), [(20, 12), (200, 40)])
+def test_a_tail_of_one_run_is_no_larger_than_its_bound(
+    epsilon: float, canaries: int, guesses: int
+) -> None:
+    """If delta is 0, the bound is a tail. Otherwise, dual prices of the theorem prove it."""
+    factor = exp(epsilon)
+    law = masses(guesses, factor / (1 + factor))
+    for correct in range(guesses // 2, guesses + 1, 3):
+        pure = guess_p_value(correct, guesses, canaries, ApproxDP(epsilon, 1e-300))
+        assert sum(law[correct:], ZERO) <= arb(pure)
+        for delta in (1e-6, 1e-3):
+            bound = guess_p_value(correct, guesses, canaries, ApproxDP(epsilon, delta))
+            proved = (
+                theta + arb(canaries) * delta * largest_price(correct, guesses, factor, theta)
+                for theta in thetas(correct, guesses, epsilon, canaries * delta)
+            )
+            assert bound == 1.0 or any(one <= arb(bound) for one in proved)
+
+
+def largest_price(v: int, n: int, factor: arb, theta: arb) -> arb:
+    """Return the smallest L that satisfies the conditions of the theorem for theta."""
+    u, largest = ZERO, ZERO
+    for c in range(n, 0, -1):
+        u = ((arb(int(c >= v)) - theta + factor * (n - c) * u) / c).max(ZERO)
+        largest = largest.max(u)
+    # The condition at c = 0 has no price of its own.
+    return largest if factor * n * u <= theta else arb(10) ** 9
+
+
+def thetas(v: int, n: int, epsilon: float, budget: float) -> list[arb]:
+    """Return candidates of theta around the minimum of the convex bound."""
+    least = sum(masses(n, exp(epsilon) / (1 + exp(epsilon)))[v:], ZERO)
+    low = float(least.mid()) * (1 + 1e-13)
+    high = min(low + budget, 1.0)
+
+    def value(theta: float) -> float:
+        price = largest_price(v, n, exp(epsilon), arb(theta))
+        return theta + budget * float(price.mid())
+
+    for _ in range(60):
+        third = (high - low) / 3
+        if value(low + third) <= value(high - third):
+            high -= third
+        else:
+            low += third
+    start = float(least.mid()) * (1 + 1e-13)
+    return [arb(low), arb(high), arb(start)]
+
+
+# --- bets ---------------------------------------------------------------------------------------
+
+
+def corners(epsilon: float, delta: float) -> Iterator[list[arb]]:
+    """Yield all corners of the pairs of rates that a claim allows, and some points next to them.
+
+    A corner makes four of eight constraints equalities. A point is left out only if it certainly
+    violates another constraint.
+    """
+    t, tiny = exp(epsilon), arb(10) ** -25
+    # Coordinates: p_L, p_R, q_L, q_R; each constraint is row . x <= bound.
+    rows = [[-1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0], [0, 0, 0, -1]]
+    rows += [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, -t, 0], [0, -t, 0, 1]]
+    bounds = [0, 0, 0, 0, 1, 1, delta, delta]
+    for active in itertools.combinations(range(8), 4):
+        matrix = arb_mat([[arb(x) for x in rows[i]] for i in active])
+        try:
+            solved = matrix.solve(arb_mat([[arb(bounds[i])] for i in active]))
+        except ZeroDivisionError:
+            continue
+        x = [solved[i, 0] for i in range(4)]
+        sums = [sum((arb(r) * y for r, y in zip(row, x, strict=True)), ZERO) for row in rows]
+        if all(not one > arb(bound) + tiny for one, bound in zip(sums, bounds, strict=True)):
+            yield x
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.05])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
+def test_no_allowed_pair_of_rates_gains_by_a_bet(epsilon: float, delta: float) -> None:
+    """The gain F + G is linear, so its maximum is at a corner; (F + G)^2 / 4 bounds F G."""
+    vertices = list(corners(epsilon, delta))
+    assert len(vertices) >= 8
+    rng = np.random.default_rng(1)
+    sides = [rng.dirichlet([1, 1, 1], size=2) for _ in range(12)]
+    sides += [np.array([[0.97, 0.01, 0.02], [0.0, 0.9, 0.1]])]
+    sides += [np.array([[0.9, 0.1, 0.0], [0.05, 0.95, 0.0]])]
+    tried = 0
+    for (left, right), size in itertools.product(sides, (0.3, 1.0)):
+        bet = wager(left, right, np.array([epsilon]), delta, size)
+        if bet.growth[0] == 0:
+            continue
+        tried += 1
+        a, b = ([arb(float(x)).exp() for x in logs[0]] for logs in (bet.log_left, bet.log_right))
+        price = arb(float(bet.log_price[0]))
+        can_abstain = left[2] + right[2] > 0
+        for p_left, p_right, q_left, q_right in vertices:
+            rest = [ONE - p_left - p_right, ONE - q_left - q_right]
+            if not can_abstain and any(one > arb(10) ** -20 for one in rest):
+                continue
+            gain = a[0] * p_left + a[1] * p_right + b[0] * q_left + b[1] * q_right
+            gain += a[2] * rest[0] + b[2] * rest[1] if can_abstain else ZERO
+            assert gain <= 2 * (price / 2).exp() + arb(10) ** -15
+    assert tried >= 2
+
+
+# --- the checks themselves ----------------------------------------------------------------------
+
+
+def test_a_bound_that_is_too_good_by_a_little_fails() -> None:
+    """Each kind of check would notice a bound that is better by one part in a million."""
+    low = float(lower_rates(30, 60, 0.05)) * (1 + 1e-6)
+    assert not sum(masses(60, arb(low))[30:], ZERO) <= arb(0.05)
+    law = laws(1.0, 0.0)
+    top = max(law)
+    value = ranked_p_value(top, STAGES, DRAWS, epsilon=1.0, delta=0.0)
+    assert not law[top] <= arb(value * 1e-6)
