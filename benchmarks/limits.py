@@ -154,20 +154,23 @@ def run(name, epsilon, draws, failure_prob, mode, seed):
 
 
 def fixed(name, epsilon, limit, failure_prob, mode, seeds, pool):
-    """Return the ratio of the draws of an audit with power 0.9 to the limit."""
-    # Power is close to a normal probability of the root of the draws.
-    wanted, levels = norm.ppf(POWER), {}
-    low, high = -1, len(RATIOS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        look = partial(run, name, epsilon, round(limit * RATIOS[middle]), failure_prob, mode)
+    """Return the smallest ratio of the draws of an audit to the limit at which it has power 0.9.
+
+    Power may fall again with more draws, because guesses by rank need few draws.
+    """
+    before = None
+    for ratio in RATIOS:
+        look = partial(run, name, epsilon, round(limit * ratio), failure_prob, mode)
         power = np.mean([refuted for refuted, _ in pool.map(look, range(seeds))])
-        levels[middle] = norm.ppf(np.clip(power, 0.5 / seeds, 1 - 0.5 / seeds))
-        low, high = (low, middle) if power >= POWER else (middle, high)
-    if low < 0 or high == len(RATIOS):
-        return RATIOS[0] if low < 0 else np.inf
-    roots = np.sqrt([RATIOS[low], RATIOS[high]])
-    return np.interp(wanted, [levels[low], levels[high]], roots) ** 2
+        # Power is close to a normal probability of the root of the draws.
+        level = norm.ppf(np.clip(power, 0.5 / seeds, 1 - 0.5 / seeds))
+        if power >= POWER:
+            if before is None:
+                return ratio
+            roots = np.sqrt([before[0], ratio])
+            return np.interp(norm.ppf(POWER), [before[1], level], roots) ** 2
+        before = ratio, level
+    return np.inf
 
 
 def main():
