@@ -354,7 +354,7 @@ def audit_pipelinedp_pld_counts(auditor):
 @installed("pipeline_dp")
 @pytest.mark.known_violation("PipelineDP 0.3.1: the weights of generic mechanisms are ignored")
 def audit_pipelinedp_pld_weights(auditor):
-    """Audit the budget of a generic mechanism, for which Laplace noise of that epsilon stands."""
+    """Audit the budget of a generic mechanism. Laplace noise of that epsilon represents it."""
     (spec,) = pipelinedp("PLD", DELTA, ("GENERIC", {"weight": 3}))
     claim = ApproxDP(1.0, DELTA, ADD_REMOVE, "PipelineDP PLDBudgetAccountant")
     auditor.check(laplace(1 / spec.eps), claim, users(ADD_REMOVE))
@@ -396,7 +396,7 @@ def audit_pipelinedp_pld_aggregate(auditor):
     """Audit ``DPEngine.aggregate``, with a count of weight 0.1 in partitions of 2 or 3 users.
 
     The accountant has no branch for the default selection of partitions. It accounts for the noise
-    of the request before it, whose weight is another.
+    of the request before it, which has another weight.
     """
     pair = NeighborPair(np.zeros((3, 1)), np.zeros((2, 1)), relation=ADD_REMOVE)
     claim = ApproxDP(1.0, DELTA, ADD_REMOVE, "PipelineDP PLDBudgetAccountant")

@@ -212,11 +212,15 @@ class Candidates:
         self.trials[candidate.index] = trial
         self._unanswered.append(candidate)
 
+    def is_left_out(self, candidate: Candidate) -> bool:
+        """Return whether the mechanism failed on a candidate."""
+        return candidate in self._unanswered
+
     def ends(self, most: int) -> list[Candidate]:
         """Return pairs of a portfolio that are always finalists."""
         pairs = self.where.ends[:most] if isinstance(self.where, Portfolio) else ()
         found = [self._of_pair.get(id(pair)) or self.given(pair) for pair in pairs]
-        return [candidate for candidate in found if candidate not in self._unanswered]
+        return [candidate for candidate in found if not self.is_left_out(candidate)]
 
     def _designed(self, arm: int, points: Array) -> list[Candidate]:
         space = self.spaces[arm]

@@ -42,7 +42,7 @@ LOCAL_CANDIDATES = 4
 FINALISTS, LAST = 4, 2
 
 CHECKS, CHECK_DRAWS = 8, 48
-"""Most checks of a search that may end early, and least number of draws of a check."""
+"""Largest number of checks of a search that may end early, and fewest draws of a check."""
 
 SIGNS, PROOF = 0.05, 1e-3
 """Failure probabilities at which a candidate is worth a check, and at which a check ends a search.
@@ -275,15 +275,16 @@ class _Search:
             return []
         first = budget // halving_cost(len(candidates), keep)
         for alive, samples in halvings(len(candidates), keep):
-            drawn = []
+            drawn: list[Candidate] = []
             for candidate in best_first(candidates)[:alive]:
                 if not self._sample(candidate, first * samples, stage):
                     continue
-                drawn.append(candidate)
                 event = _learn(candidate, self.goal, self.rng)
                 if self._is_conclusive(candidate, event):
                     candidate.stage, self.winner = FINAL, candidate
-                    return drawn
+                    return [*drawn, candidate]
+                if not self.candidates.is_left_out(candidate):
+                    drawn.append(candidate)
             candidates = drawn
         return best_first(candidates)
 
@@ -295,10 +296,12 @@ class _Search:
         if not self.conclusive(pair, event, *candidate.drawn(), SIGNS):
             return False
         draws = max(CHECK_DRAWS, candidate.draws)
-        if draws > self.room_for_checks or not self._sample(candidate, draws, candidate.stage):
+        if draws > self.room_for_checks:
             return False
         self.checks_left -= 1
         self.room_for_checks -= draws
+        if not self._sample(candidate, draws, candidate.stage):
+            return False
         left, right = candidate.samples[-1]
         return self.conclusive(pair, event, left, right, PROOF)
 

@@ -38,13 +38,14 @@ def test_the_nearest_coin_is_the_coin_of_the_claim() -> None:
     assert nearest.expected_draws(failure_prob=0.05) == pytest.approx(-math.log(0.05) / divergence)
 
 
-@pytest.mark.parametrize("failure_prob", [0.05, 1e-6])
+@pytest.mark.parametrize("failure_prob", [0.05, 1e-6, 1e-20])
 @pytest.mark.parametrize("true", [1.1, 1.5])
 def test_draws_are_those_of_the_best_randomised_test_of_two_coins(true, failure_prob) -> None:
     """The number of right answers of both sides is sufficient, and binomial."""
 
     def power(n: int) -> float:
-        at = int(binom.isf(failure_prob, 2 * n, 1 / (1 + math.exp(-1.0))))
+        tails = binom.sf(np.arange(2 * n + 1), 2 * n, 1 / (1 + math.exp(-1.0)))
+        at = int(np.argmax(tails <= failure_prob))
         null = [binom.sf(k, 2 * n, 1 / (1 + math.exp(-1.0))) for k in (at, at - 1)]
         given = [binom.sf(k, 2 * n, 1 / (1 + math.exp(-true))) for k in (at, at - 1)]
         return float(np.interp(failure_prob, null, given))
@@ -103,6 +104,26 @@ def test_the_pair_satisfies_the_claim_and_no_other_is_nearer(p, q, epsilon, delt
             assert there >= nearest.divergence * (1 - 1e-4) - 1e-6
 
 
+MONOTONE = [
+    (oracles.discrete([1, 0], [0, 1]), 3.0),
+    (oracles.discrete([0, 1], [0.5, 0.5]), 1.0),
+    (oracles.exponential_mechanism([1, 0, 0], [0, 1, 1], 1.0, 2.0), 0.5),
+    (oracles.laplace(1.0, 0.2), 3.0),
+]
+
+
+@pytest.mark.parametrize(("oracle", "epsilon"), MONOTONE, ids=repr)
+def test_a_larger_delta_allows_nearer_pairs(oracle, epsilon) -> None:
+    """Outcomes of one side only make the maximum of the dual function a kink."""
+    found = [
+        oracles.nearest_private_pair(oracle, epsilon=epsilon, delta=delta)
+        for delta in (0.0, 1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
+    ]
+    divergences = [nearest.divergence for nearest in found]
+    assert divergences == pytest.approx(sorted(divergences, reverse=True), rel=1e-9)
+    assert max(nearest.gap for nearest in found) < 1e-3
+
+
 CASES = [
     (oracles.laplace(1.0, 0.5), 0.0),
     (oracles.laplace(1.0, 0.9), 0.0),
@@ -143,5 +164,10 @@ def test_a_claim_that_holds_has_no_limit() -> None:
     nearest = oracles.nearest_private_pair(COIN, epsilon=1.0)
     with pytest.raises(ArgumentError, match="power"):
         nearest.draws(power=0.01, failure_prob=0.05)
-    with pytest.raises(ArgumentError, match="failure_prob"):
-        nearest.expected_draws(failure_prob=0.0)
+    with pytest.raises(ArgumentError, match="power"):
+        nearest.draws(power=1.0, failure_prob=0.05)  # log likelihood ratios have tails
+    for failure_prob in (0.0, 1e-21):
+        with pytest.raises(ArgumentError, match="failure_prob"):
+            nearest.expected_draws(failure_prob=failure_prob)
+    with pytest.raises(ArgumentError, match="epsilon"):
+        oracles.nearest_private_pair(oracles.discrete([1, 0], [0, 1]), epsilon=31.0)
