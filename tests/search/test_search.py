@@ -29,6 +29,7 @@ from dpaudit.neighbors.spaces import (
     SearchSpace,
     design_points,
 )
+from dpaudit.search import halving
 from dpaudit.search.halving import CHECK_DRAWS, CHECKS, LEAST_BUDGET, SIGNS, SearchResult, search
 
 Array = NDArray[Any]
@@ -471,3 +472,39 @@ def test_signs_that_fresh_draws_do_not_confirm_do_not_end_a_search() -> None:
     assert found.record.draws_spent == 10 * LEAST_BUDGET
     assert 1 <= len(checks) <= CHECKS
     assert len(asked) > 2 * len(checks)
+
+
+def test_a_candidate_whose_check_fails_is_drawn_on_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The mechanism answers on few users, but fails there when it is asked again for a check."""
+    asked: list[int] = []
+
+    def conclusive(pair: Any, event: Any, left: Array, right: Array, failure_prob: float) -> bool:
+        is_small = len(pair.left) <= 4 and failure_prob == SIGNS
+        asked.extend([1] * is_small)
+        return is_small
+
+    def fails(data: Array, size: int, *, rng: Generator) -> Array:
+        if asked and len(data) <= 4:
+            asked.clear()
+            raise ValueError("no answer on few users")
+        seen = data.sum() if len(data) <= 4 else 0.0
+        return seen + rng.laplace(scale=0.05, size=size)
+
+    failed: set[int] = set()
+    sample = halving._Search._sample
+
+    def watched(self: Any, candidate: Any, draws: int, stage: str) -> bool:
+        assert candidate.index not in failed
+        answered = sample(self, candidate, draws, stage)
+        failed.update([] if answered else [candidate.index])
+        return answered
+
+    monkeypatch.setattr(halving._Search, "_sample", watched)
+    sampler = Sampler(fails, seed=0, labels=("test", "mechanism"))
+    where = neighbors.portfolio(low=0.0, high=1.0).under(Relation.REPLACE_USER)
+    rng = generator(0, "test", "mechanism", "search")
+    found = search(where, sampler, 60 * LEAST_BUDGET, goal(), conclusive=conclusive, rng=rng)
+    assert failed
+    assert not found.is_early
