@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
+from dpaudit import (
+    ApproxDP,
+    GaussianDP,
+    MechanismError,
+    NeighborPair,
+    Outcomes,
+    PureDP,
+    Verdict,
+    audit,
+)
 from dpaudit import neighbors as nb
 from dpaudit.engine.bets import (
     CAREFUL,
@@ -327,3 +336,28 @@ def test_a_gross_violation_ends_the_search_for_a_pair() -> None:
     result = audit(enough_noise, PureDP(1.0), seed=1, method="sequential", mutants=None)
     assert result.verdict is Verdict.NO_POWER
     assert result.draws["explore"] > 20_000  # no false sign ended the search
+
+
+def leaked(data: Any, rng: np.random.Generator) -> float:
+    return float(data.mean() + rng.laplace(scale=0.001))
+
+
+KINDS = {
+    "texts": lambda data, rng: "high" if leaked(data, rng) > 0.4 else "low",
+    "vectors": lambda data, rng: np.full(3, leaked(data, rng)),
+    "dicts": lambda data, rng: {"mean": leaked(data, rng), "note": None},
+    "ragged lists": lambda data, rng: [leaked(data, rng)] * int(rng.integers(1, 3)),
+    "None": lambda data, rng: None if leaked(data, rng) > 0.4 else 1.0,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_search_ends_early_for_each_kind_of_output(kind: str) -> None:
+    def release(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        drawn = [KINDS[kind](data, rng) for _ in range(size)]
+        return np.array(drawn) if kind in ("texts", "vectors") else drawn
+
+    options = {"draws": 20_000, "seed": 1, "method": "sequential", "mutants": None}
+    result = audit(Outcomes(release), PureDP(1.0), **options)
+    assert result.verdict is Verdict.REFUTED
+    assert sum(result.draws.values()) <= 1_500
