@@ -636,6 +636,16 @@ def table() -> dict[str, Call]:
             lambda: {"oracle": dpaudit.oracles.randomized_response(2.0), "epsilon": 1.0},
             {"epsilon": {"0"}, "delta": {"0"}},
         ),
+        "oracles.reachable_epsilon": Call(
+            lambda: {
+                "oracle": dpaudit.oracles.randomized_response(2.0),
+                "delta": 0.0,
+                "draws": 5,
+                "power": 0.5,
+                "failure_prob": 0.05,
+            },
+            {"delta": {"0"}, "draws": COUNT | {"5"}},
+        ),
         # --- adapters ---
         "adapters.opendp": Call(
             lambda: {"measurement": center},

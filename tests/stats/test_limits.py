@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import beta, binom, norm
 
 from dpaudit.engine import draws_to_refute
 from dpaudit.errors import ArgumentError
@@ -171,3 +171,81 @@ def test_a_claim_that_holds_has_no_limit() -> None:
             nearest.expected_draws(failure_prob=failure_prob)
     with pytest.raises(ArgumentError, match="epsilon"):
         oracles.nearest_private_pair(oracles.discrete([1, 0], [0, 1]), epsilon=31.0)
+
+
+# --- audits that choose the noise ---------------------------------------------------------------
+
+
+def private_twin(p, q, epsilon, delta):
+    """Move the mass of the theorem's cell, and return (p, q').
+
+    The cell lies where the outcome is the likeliest on the right side, as far as possible. So its
+    outputs are as visible as outputs can be.
+    """
+    bound = math.exp(epsilon)
+    excess = float(np.maximum(p - bound * q, 0).sum())
+    mass = (excess - delta) / (bound - 1)
+    free = np.where(p <= q, q, 0)
+    lost = np.minimum(mass * np.eye(len(p))[int(np.argmax(free))], free)
+    lost += (mass - lost.sum()) * (free - lost) / (free - lost).sum()
+    short = np.maximum(p - bound * (q - lost), 0) / bound
+    filled = short * min(mass / short.sum(), 1)
+    back = lost * (1 - filled.sum() / mass)
+    return p, q - lost + filled + back
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(0.05, 1), min_size=4, max_size=9),
+    st.floats(0.3, 1.5),
+    st.floats(0.05, 0.9),
+    st.sampled_from([0.0, 0.01]),
+)
+def test_the_cell_of_the_theorem_makes_the_pair_private(weights, tilt, share, delta) -> None:
+    q = np.array(weights) / sum(weights)
+    p = q * np.exp(tilt * np.linspace(1, -1, len(q)))
+    p /= p.sum()
+    epsilon = share * float(np.log(p / q).max())
+    if divergences(p, q, epsilon)[0] <= delta:
+        return
+    left, right = private_twin(p, q, epsilon, delta)
+    assert right.sum() == pytest.approx(1)
+    assert divergences(left, right, epsilon)[0] <= delta + 1e-12
+    assert divergences(left, right, epsilon)[1] <= divergences(p, q, epsilon)[1] + 1e-12
+
+
+def test_reachable_epsilon_spends_the_power_on_both_sides() -> None:
+    pair, draws, power, alpha = oracles.gaussian(1.0, 1.0), 10**5, 0.5, 0.05
+    epsilon = oracles.reachable_epsilon(
+        pair, delta=1e-6, draws=draws, power=power, failure_prob=alpha
+    )
+    free = float(norm.cdf(0.5))  # Q(loss <= 0) = P(loss >= 0)
+    cell = (pair.delta(epsilon) - 1e-6) / math.expm1(epsilon) / free
+    assert 2 * draws * cell == pytest.approx(power - alpha, rel=1e-6)
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
+def test_audits_of_calls_stay_below_the_reachable_epsilon(mu) -> None:
+    """The best event, known in advance and counted without error, stays below, too."""
+    pair, draws, alpha = oracles.gaussian(mu, 1.0), 10**5, 0.05
+    reached = oracles.reachable_epsilon(
+        pair, delta=1e-6, draws=draws, power=0.5, failure_prob=alpha
+    )
+    p, q = pair.rates(np.linspace(0, 12, 400))
+    counted = beta.ppf(1 - alpha / 2, np.floor(draws * q) + 1, draws - np.floor(draws * q))
+    best = float(np.max(np.log(np.maximum(p - 1e-6, 1e-300) / counted)))
+    assert best < reached < pair.epsilon(1e-6)
+
+
+def test_reachable_epsilon_grows_with_the_draws_up_to_the_truth() -> None:
+    pair = oracles.gaussian(1.0, 1.0)
+    reached = [
+        oracles.reachable_epsilon(pair, delta=1e-6, draws=n, power=0.9, failure_prob=1e-6)
+        for n in (1, 10**3, 10**5, 10**7, 10**12)
+    ]
+    assert reached == sorted(set(reached))
+    assert reached[-1] == pytest.approx(pair.epsilon(1e-6), rel=1e-3)
+    same = oracles.reachable_epsilon(
+        oracles.laplace(0.0, 1.0), delta=0.0, draws=10, power=0.9, failure_prob=0.05
+    )
+    assert same == 0

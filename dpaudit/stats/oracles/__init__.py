@@ -9,7 +9,11 @@ accuracy that its docstring states.
 from __future__ import annotations
 
 from dpaudit.stats.oracles._core import DiscreteOracle, Oracle, discrete
-from dpaudit.stats.oracles._limits import NearestPrivatePair, nearest_private_pair
+from dpaudit.stats.oracles._limits import (
+    NearestPrivatePair,
+    nearest_private_pair,
+    reachable_epsilon,
+)
 from dpaudit.stats.oracles._noise import (
     GaussianOracle,
     LaplaceOracle,
@@ -48,6 +52,7 @@ __all__ = [
     "laplace_vector",
     "nearest_private_pair",
     "randomized_response",
+    "reachable_epsilon",
     "report_noisy_max",
     "sparse_vector_patterns",
 ]

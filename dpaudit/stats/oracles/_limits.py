@@ -19,6 +19,32 @@ one side only, its maximum may be a kink, at which the pair does not follow from
 several pairs are tried. Each is moved towards a pair of equal distributions until it satisfies the
 claim, and the nearest is kept. Every value of the dual function is at most the smallest divergence,
 so the gap to its maximum says how near the pair is.
+
+**Noise that the audit chooses.** Suppose that an audit sees all noise of a mechanism, and even
+chooses it (importance sampling). The output is then a function of the noise, which the audit knows
+only where it called the mechanism. This helps less than it seems, because a private mechanism can
+differ from the given one at noise that no call used.
+
+*Theorem.* Let l and r be the densities on the two sides. Let h be the integral of (l - R r)_+, and
+h' that of (r - R l)_+, with R = e^epsilon > 1. Let no value of the noise be more likely than the
+cells below. If a sound audit with n calls of each side refutes (epsilon, delta) with probability
+beta, then
+
+    beta - alpha <= n / (R - 1) ((h - delta)_+ / Q(l <= r) + (h' - delta)_+ / P(r <= l)).
+
+*Proof.* Let rho = (h - delta)_+ / (R - 1). Cut the noise of the right side whose output satisfies l
+<= r into K cells of mass rho. Choose one at random. At noise in this cell, replace the output by a
+draw from a density that is chosen now. Let m be the density that the outputs of the cell have lost,
+so m <= r. Then (l - R (r - m))_+ is convex in m, 0 at m = 0 where l <= r, and l at m = r. So its
+integral over {l <= r} is at most that of m l / r, and at most rho. Elsewhere, its integral is at
+most h. The new outputs have mass rho. To make (l, r') satisfy one direction of the claim, r' needs
+an additional mass of (h + rho - delta) / R, which equals rho. It gets this mass where l > R (r -
+m), up to r' = l / R. Any mass that is left goes back to the outputs of the cell. So the other
+direction is not harmed. The left side is treated in the same way, with r' in place of r. A call
+meets the chosen cell with probability 1 / K, whatever noise it uses. Here, 1 / K is at most rho /
+Q(l <= r) up to rounding of K. A random union of many smaller cells has no rounding. If no call
+meets a cell, the audit sees the given mechanism. So it refutes the private mechanism with
+probability at least beta - n (1 / K + 1 / K'), and this is at most alpha.
 """
 
 from __future__ import annotations
@@ -47,7 +73,7 @@ _ROUNDING = 1e-12  # a divergence that is larger by less is an error of rounding
 _SLIVER = 1e-15  # a slice of less mass is one, too
 _CHUNK = 500
 _MOST_DRAWS = 10**13
-_LARGEST_EPSILON = 30.0
+_LARGEST_EPSILON, _LEAST_EPSILON = 30.0, 1e-6
 _LEAST_FAILURE_PROB, _LARGEST_POWER = 1e-20, 0.999
 
 
@@ -222,6 +248,65 @@ def nearest_private_pair(
         )
     gap = best.divergence / least - 1 if least > 0 else math.inf
     return replace(best, gap=max(gap, 0.0))
+
+
+def reachable_epsilon(
+    oracle: Oracle, *, delta: float, draws: int, power: float, failure_prob: float
+) -> float:
+    """Return an epsilon that no audit of calls can exceed, even if it chooses the noise.
+
+    Importance sampling cannot exceed it either. Only knowledge of the code can, such as the
+    declared noise of `AdditiveNoise`. The noise of the mechanism must be continuous.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        The pair.
+    delta : float
+        Delta at which epsilon is certified, in [0, 1).
+    draws : int
+        Calls of the mechanism on each side, at least 1.
+    power : float
+        Probability of certifying a larger epsilon, above `failure_prob` and at most 1.
+    failure_prob : float
+        Probability of certifying an epsilon that the mechanism satisfies, at least 1e-20.
+
+    Returns
+    -------
+    float
+        Epsilon, at most 30 and at most ``oracle.epsilon(delta)``.
+
+    Examples
+    --------
+    >>> from dpaudit.stats.oracles import gaussian
+    >>> pair = gaussian(1.0, 1.0)
+    >>> round(pair.epsilon(1e-6), 2)
+    4.89
+    >>> round(reachable_epsilon(pair, delta=1e-6, draws=100_000, power=0.5, failure_prob=0.05), 2)
+    3.8
+    """
+    if not isinstance(oracle, Oracle):
+        raise TypeError(f"oracle must be an Oracle, got {_validate.describe(oracle)}")
+    delta, draws = _validate.delta(delta=delta), _validate.integer(1, draws=draws)
+    allowed = power - _rates(power, failure_prob, 1.0)
+    (_, right), (left, _) = oracle.rates(0.0), oracle.rates(0.0, closed=True)
+
+    def spare(epsilon: float) -> float:
+        """Return what is left of the power if each call meets a cell as often as it can."""
+        excess_left = max(oracle.delta_left(epsilon) - delta, 0.0)
+        excess_right = max(oracle.delta_right(epsilon) - delta, 0.0)
+        cells = (excess_left / (1 - right) if excess_left > 0 else 0.0) + (
+            excess_right / left if excess_right > 0 else 0.0
+        )
+        return allowed - draws * cells / math.expm1(epsilon)
+
+    largest = min(oracle.epsilon(delta), _LARGEST_EPSILON)
+    if largest <= _LEAST_EPSILON or spare(largest) < 0:
+        return largest
+    if spare(_LEAST_EPSILON) >= 0:
+        return _LEAST_EPSILON
+    root: float = optimize.brentq(spare, _LEAST_EPSILON, largest, rtol=1e-12)
+    return root
 
 
 def _pure(p: Floats, q: Floats, bound: float) -> tuple[Floats, Floats]:
