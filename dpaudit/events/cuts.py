@@ -15,6 +15,8 @@ e^epsilon q``.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -110,7 +112,8 @@ def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
     c = -3 * z * np.sqrt(root)
     d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bound = 1 / (1 + a * ((b + c) / d) ** 3)
+        ratio = (b + c) / d
+        bound = 1 / (1 + a * (ratio * ratio * ratio))  # ten times as fast as a power
     sensible = np.isfinite(bound) & (bound >= x / draws) & (bound <= 1)
     return np.where(sensible, bound, 1.0)
 
@@ -196,57 +199,76 @@ class TwoCuts:
         Indices of the thresholds, ``upper >= lower``. Between the two cuts, there is no guess.
     correct, wrong : ndarray, shape (k,)
         Rates, after they are moved in the conservative direction by their selection uncertainty.
+    starts : ndarray of int, shape (s + 1,)
+        Where the pairs of each of s scores start, and where the last ones end.
     """
 
     upper: NDArray[np.intp]
     lower: NDArray[np.intp]
     correct: Floats
     wrong: Floats
+    starts: NDArray[np.intp]
 
 
 def pairs_of_cuts(
-    likely: Counts, rare: Counts, draws: tuple[int, int], level: float, near: tuple[int, int] | None
+    cuts: Sequence[Cuts], sides: Sequence[str], near: Sequence[tuple[int, int] | None]
 ) -> TwoCuts:
-    """Pair the cuts of one score with each other.
+    """Pair the cuts of each score with each other, for several scores of the same draws at once.
 
     Parameters
     ----------
-    likely, rare : ndarray of int, shape (k,)
-        Number of draws at or above each of k increasing thresholds, first for the side that is
-        guessed above a threshold, then for the other side.
-    draws : (int, int)
-        Total numbers of draws of these two sides.
-    level : float
-        One-sided level of the limits that replace the rates.
-    near : (int, int) or None
-        Pair of cuts around which further pairs are tried. If None, a coarse set of pairs is tried
-        everywhere.
+    cuts : sequence of Cuts
+        Cuts of each score.
+    sides : sequence of {"left", "right"}
+        For each score, the side that is guessed above a threshold.
+    near : sequence of ((int, int) or None)
+        For each score, the pair of cuts around which further pairs are tried. If None, a coarse set
+        of pairs is tried everywhere.
     """
-    k = len(likely)
+    upper, lower, correct, wrong = zip(
+        *(_paired(c, side, at) for c, side, at in zip(cuts, sides, near, strict=True)), strict=True
+    )
+    both = sum(cuts[0].draws.values())
+    return TwoCuts(
+        np.concatenate(upper),
+        np.concatenate(lower),
+        approximate_lower(np.concatenate(correct) * both, both, SELECTION_LEVEL),
+        approximate_upper(np.concatenate(wrong) * both, both, SELECTION_LEVEL),
+        np.cumsum([0, *map(len, upper)]),
+    )
+
+
+def _paired(
+    cuts: Cuts, side: str, near: tuple[int, int] | None
+) -> tuple[Counts, Counts, Floats, Floats]:
+    """Return the upper and lower cut of each pair, and its rates of correct and wrong guesses."""
+    k = len(cuts.thresholds)
     if near is None:
-        some = np.unique(np.linspace(0, k - 1, min(k, _COARSE)).astype(np.intp))
-        upper, lower = (side.ravel() for side in np.meshgrid(some, some))
+        upper, lower = _coarse_pairs(k)
     else:
-        step = max(k // _COARSE, 1)
-        around = np.unique(np.linspace(-step, step, _FINE).astype(np.intp))
-        upper, lower = (
-            np.clip(side.ravel(), 0, k - 1)
-            for side in np.meshgrid(near[0] + around, near[1] + around)
-        )
-    keep = upper >= lower
-    upper, lower = upper[keep], lower[keep]
-    n, m = draws
+        around = _fine_offsets(max(k // _COARSE, 1))
+        upper, lower = (np.clip(at + by, 0, k - 1) for at, by in zip(near, around, strict=True))
+        keep = upper >= lower
+        upper, lower = upper[keep], lower[keep]
     # One side has n draws and the other side has m draws. Fair coins would give both sides equal
     # weight.
-    correct = (likely[upper] / n + 1 - rare[lower] / m) / 2
-    wrong = (rare[upper] / m + 1 - likely[lower] / n) / 2
-    both = n + m
-    return TwoCuts(
-        upper,
-        lower,
-        approximate_lower(correct * both, both, level),
-        approximate_upper(wrong * both, both, level),
-    )
+    likely, rare = (cuts.hits[one] / cuts.draws[one] for one in (side, OTHER[side]))
+    correct, wrong = (likely[upper] + 1 - rare[lower]) / 2, (rare[upper] + 1 - likely[lower]) / 2
+    return upper, lower, correct, wrong
+
+
+@functools.lru_cache(maxsize=512)
+def _coarse_pairs(k: int) -> tuple[Counts, Counts]:
+    some = np.unique(np.linspace(0, k - 1, min(k, _COARSE)).astype(np.intp))
+    upper, lower = (side.ravel() for side in np.meshgrid(some, some))
+    return upper[upper >= lower], lower[upper >= lower]
+
+
+@functools.lru_cache(maxsize=64)
+def _fine_offsets(step: int) -> tuple[Counts, Counts]:
+    around = np.unique(np.linspace(-step, step, _FINE).astype(np.intp))
+    upper, lower = (side.ravel() for side in np.meshgrid(around, around))
+    return upper, lower
 
 
 SELECTION_LEVEL = 0.1
@@ -506,22 +528,21 @@ def _best_guess(
     goal: Goal,
 ) -> _ChosenGuess | None:
     """Pair the cuts of the most valuable scores, and return the most valuable pair."""
+    if not worth:
+        return None
+    scores, sides = [cuts[-order] for _, _, order, _ in worth], [side for *_, side in worth]
+    near: list[tuple[int, int] | None] = [None] * len(worth)
+    for _ in ("coarsely", "around the best"):
+        pairs = pairs_of_cuts(scores, sides, near)
+        sure = ExpectedGuess.of(
+            pairs.correct, pairs.wrong, 2 * goal.draws, goal.primary_failure_prob
+        )
+        values, where = guess_values(sure, goal)
+        parts = itertools.pairwise(pairs.starts)
+        tops = [first + int(values[first:last].argmax()) for first, last in parts]
+        near = [(int(pairs.upper[top]), int(pairs.lower[top])) for top in tops]
     best: _ChosenGuess | None = None
-    for _, _, order, side in worth:
-        c = cuts[-order]
-        other = OTHER[side]
-        near: tuple[int, int] | None = None
-        for _ in ("coarsely", "around the best"):
-            pairs = pairs_of_cuts(
-                c.hits[side], c.hits[other], (c.draws[side], c.draws[other]), SELECTION_LEVEL, near
-            )
-            sure = ExpectedGuess.of(
-                pairs.correct, pairs.wrong, 2 * goal.draws, goal.primary_failure_prob
-            )
-            values, where = guess_values(sure, goal)
-            top = int(values.argmax())
-            near = (int(pairs.upper[top]), int(pairs.lower[top]))
-        assert near is not None
+    for c, side, top in zip(scores, sides, tops, strict=True):
         if best is not None and values[top] <= best.value * (1 + _TRIFLE):
             continue
         point = None if goal.delta is not None else int(where[top])
@@ -536,7 +557,10 @@ def _best_guess(
                 above=is_above,
                 likelier=likelier,
             )
-            for at, is_above, likelier in ((near[0], True, side), (near[1], False, other))
+            for at, is_above, likelier in (
+                (pairs.upper[top], True, side),
+                (pairs.lower[top], False, OTHER[side]),
+            )
         )
         left, right = (above, below) if side == "left" else (below, above)
         separation = float(pairs.correct[top] - pairs.wrong[top])
