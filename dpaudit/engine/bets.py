@@ -27,7 +27,7 @@ bets with kernels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -155,29 +155,47 @@ class Bet:
     bet_share: BetShare
     wager: Wager
 
-    @classmethod
-    def lay(
-        cls,
-        chosen: Event | Guess,
-        seen: tuple[Answers, Answers],
-        bet_share: BetShare,
-        levels: Floats,
-        delta: float,
-    ) -> Bet:
-        """Bet on the rates of earlier draws.
 
-        A careful bet moves these rates in the conservative direction.
-        """
-        guess = Guess.of(chosen)
-        rates = rates_of(guess, *seen)
+Seen = tuple[Answers, Answers]
+
+
+def lay(
+    asked: Sequence[tuple[Event | Guess, Seen, BetShare]], levels: Floats, delta: float
+) -> list[Bet]:
+    """Bet on the rates of earlier draws, against all levels.
+
+    A careful bet moves these rates in the conservative direction.
+
+    Parameters
+    ----------
+    asked : sequence of (Event or Guess, (ndarray of int, ndarray of int), BetShare)
+        For each bet, what was learnt, the answers to earlier draws of each side, and the share.
+    levels : ndarray, shape (n,)
+        Levels of epsilon.
+    delta : float
+        Delta of all levels.
+    """
+    guesses = [Guess.of(chosen) for chosen, _, _ in asked]
+    rates = [rates_of(guess, *seen) for guess, (_, seen, _) in zip(guesses, asked, strict=True)]
+    for at, (_, seen, bet_share) in enumerate(asked):
         if bet_share.careful:
-            rates = moved(*rates, int(seen[0].sum()), CAREFUL)
-        return cls(chosen, guess, seen, bet_share, wager(*rates, levels, delta, bet_share.bet_size))
+            rates[at] = moved(*rates[at], int(seen[0].sum()), CAREFUL)
+    sizes = np.array([bet_share.bet_size for _, _, bet_share in asked])
+    wagers = wagers_on(rates, levels, delta, sizes)
+    return [
+        Bet(chosen, guess, seen, bet_share, laid)
+        for (chosen, seen, bet_share), guess, laid in zip(asked, guesses, wagers, strict=True)
+    ]
 
-    def after(self, left: Answers, right: Answers, levels: Floats, delta: float) -> Bet:
-        """Return the bet on the next draws, after the answers to the current draws."""
-        seen = self.seen[0] + left, self.seen[1] + right
-        return self.lay(self.chosen, seen, self.bet_share, levels, delta)
+
+def wagers_on(
+    rates: Sequence[tuple[Floats, Floats]], levels: Floats, delta: float, sizes: Floats
+) -> list[Wager]:
+    """Return the wager on each pair of rates against all levels, from one call of numpy."""
+    n = len(levels)
+    left, right = (np.repeat([pair[side] for pair in rates], n, axis=0) for side in (0, 1))
+    together = wager(left, right, np.tile(levels, len(rates)), delta, np.repeat(sizes, n))
+    return [together.part(at * n, (at + 1) * n) for at in range(len(rates))]
 
 
 def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
@@ -406,27 +424,29 @@ class Game:
         known = [(chosen, int(len(left) * chosen.learnt_share)) for chosen in fresh] + self.pool
         # If there is no evidence against the claim, certify at least the levels below the claim.
         levels = np.append(self.levels[self.claim_level], self.levels[::4])
-        judged = []
-        optimistic = []
+        answers, careful, hoped = [], [], []
         for chosen, start in known:
             draws = len(left) - start
             guess = Guess.of(chosen)
             seen = answers_of(guess(left[start:])), answers_of(guess(right[start:]))
             rates = rates_of(guess, *seen)
-            growth = wager(*moved(*rates, draws, chosen_at(draws)), levels, delta).growth
-            objective = (float(growth[0]), float(growth[1:].sum()))
-            judged.append((objective, chosen, start, seen))
             hope = _OPTIMISM if guess.is_complete else _OPTIMISM_OF_FOUR
-            hoped = spread(*rates, draws, hope)
-            optimistic.append(float(wager(*hoped, levels[:1], delta).growth[0]))
-        judged.sort(key=lambda j: j[0], reverse=True)
-        self.best_growth = max(optimistic)
-        self.pool = [(chosen, start) for _, chosen, start, _ in judged[:_POOL]]
-        ranked = (judged[min(bet_share.rank, len(judged) - 1)] for bet_share in BET_SHARES)
-        return [
-            Bet.lay(chosen, seen, bet_share, self.levels, delta)
-            for (_, chosen, _, seen), bet_share in zip(ranked, BET_SHARES, strict=True)
+            answers.append(seen)
+            careful.append(moved(*rates, draws, chosen_at(draws)))
+            hoped.append(spread(*rates, draws, hope))
+        whole = np.ones(len(known))
+        growths = [bet.growth for bet in wagers_on(careful, levels, delta, whole)]
+        best = wagers_on(hoped, levels[:1], delta, whole)
+        self.best_growth = max(float(bet.growth[0]) for bet in best)
+        objectives = [(float(growth[0]), float(growth[1:].sum())) for growth in growths]
+        order = sorted(range(len(known)), key=lambda at: objectives[at], reverse=True)
+        self.pool = [known[at] for at in order[:_POOL]]
+        ranked = (order[min(bet_share.rank, len(order) - 1)] for bet_share in BET_SHARES)
+        asked = [
+            (known[at][0], answers[at], bet_share)
+            for at, bet_share in zip(ranked, BET_SHARES, strict=True)
         ]
+        return lay(asked, self.levels, delta)
 
     # --- betting ---
 
@@ -459,10 +479,16 @@ class Game:
                 self.checks[side].add(drawn, np.array(fired), watched)
                 answers[side] = {key: answers_of(sides) for key, sides in made.items()}
                 total[side] += answers[side][first]
+            asked = [(bet.chosen, bet.seen, bet.bet_share) for bet in bets]
             for row, bet in enumerate(bets):
                 of_left, of_right = (answers[side][id(bet.chosen)] for side in SIDES)
                 self.wealths[row] += bet.wager.log_growth(of_left, of_right)
-                bets[row] = bet.after(of_left, of_right, self.levels, self.point[1])
+                asked[row] = (
+                    bet.chosen,
+                    (bet.seen[0] + of_left, bet.seen[1] + of_right),
+                    bet.bet_share,
+                )
+            bets = lay(asked, self.levels, self.point[1])
             self.spent += len(outputs[0])
             self.most = np.maximum(self.most, self.log_wealth)
             self.path.append((self.spent, float(self.log_wealth[self.claim_level])))

@@ -98,9 +98,14 @@ class Wager:
             )
         return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
 
+    def part(self, first: int, last: int) -> Wager:
+        """Return the bets against the null hypotheses from `first` on, and before `last`."""
+        at = slice(first, last)
+        return Wager(self.log_left[at], self.log_right[at], self.log_price[at], self.growth[at])
+
 
 def wager(
-    left: Floats, right: Floats, epsilon: Floats, delta: float, bet_size: float = 1.0
+    left: Floats, right: Floats, epsilon: Floats, delta: float, bet_size: float | Floats = 1.0
 ) -> Wager:
     """Return a bet on given rates against several null hypotheses.
 
@@ -108,12 +113,12 @@ def wager(
     ----------
     left, right : ndarray, shape (3,) or (n, 3)
         Rates of the answers on the two sides, as suggested by earlier draws. An answer whose rate
-        is 0 on both sides cannot be given.
+        is 0 on both sides of a row cannot be given.
     epsilon : ndarray, shape (n,)
         Claimed epsilon of each null hypothesis, >= 0.
     delta : float
         Claimed delta of the null hypotheses, in [0, 1].
-    bet_size : float
+    bet_size : float or ndarray, shape (n,)
         Bet size, in (0, 1]. The bet is on rates at this fraction of the way from the null
         hypothesis to the given rates.
 
@@ -132,17 +137,23 @@ def wager(
     """
     epsilon = np.asarray(epsilon, dtype=float)
     p1, q1 = (np.broadcast_to(side, (len(epsilon), 3)).astype(float) for side in (left, right))
-    possible = (p1 + q1 > 0).any(axis=0)
+    possible = p1 + q1 > 0
     p1, q1 = (_inside(side, possible) for side in (p1, q1))
     theta = np.exp(np.minimum(epsilon, _LARGEST_EPSILON))
-    p0, q0, k, m = _closest(p1, q1, theta, delta, bool(possible[NEITHER]))
-    if bet_size < 1:
-        p1, q1 = p0 + bet_size * (p1 - p0), q0 + bet_size * (q1 - q0)
-        p0, q0, k, m = _closest(p1, q1, theta, delta, bool(possible[NEITHER]))
+    may_abstain = possible[:, NEITHER]
+    p0, q0, k, m = _closest(p1, q1, theta, delta, may_abstain)
+    sizes = np.broadcast_to(np.asarray(bet_size, dtype=float), epsilon.shape)
+    small = np.flatnonzero(sizes < 1)
+    if len(small):
+        for rates, nearest in ((p1, p0), (q1, q0)):
+            rates[small] = nearest[small] + sizes[small, None] * (rates[small] - nearest[small])
+        p0[small], q0[small], k[small], m[small] = _closest(
+            p1[small], q1[small], theta[small], delta, may_abstain[small]
+        )
     a, b = _ratio(p1, p0), _ratio(q1, q0)
     none = np.zeros_like(k)
     most = [
-        (ratios + np.stack(pulls, axis=1))[:, possible].max(axis=1)
+        np.where(possible, ratios + np.stack(pulls, axis=1), -np.inf).max(axis=1)
         for ratios, pulls in ((a, (-k, theta * m, none)), (b, (theta * k, -m, none)))
     ]
     bound = (most[0] + most[1] + (k + m) * delta) * (1 + _ROUNDING)
@@ -169,7 +180,7 @@ def _inside(rates: Floats, possible: NDArray[np.bool_]) -> Floats:
 
 
 def _closest(
-    p1: Floats, q1: Floats, theta: Floats, delta: float, may_abstain: bool
+    p1: Floats, q1: Floats, theta: Floats, delta: float, may_abstain: NDArray[np.bool_]
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the closest points (p, q) of the null, and the multipliers of the constraints.
 
@@ -192,15 +203,19 @@ def _closest(
     good = y[:, LEFT] <= theta[rows] * x[:, LEFT] + delta + _SLACK
     done = rows[good]
     q[done], p[done], m[done], open_[done] = x[good], y[good], multiplier[good], False
-    rows = np.flatnonzero(open_)
-    if len(rows):
-        both = _both_bind if may_abstain else _corner
+    for both, of_some, abstains in (
+        (_both_bind, may_abstain, True),
+        (_corner, ~may_abstain, False),
+    ):
+        rows = np.flatnonzero(open_ & of_some)
+        if len(rows) == 0:
+            continue
         p[rows], q[rows] = both(p1[rows], q1[rows], theta[rows], delta)
         k[rows], m[rows] = _multipliers(
             p1[rows] / np.maximum(p[rows], 1e-300),
             q1[rows] / np.maximum(q[rows], 1e-300),
             theta[rows],
-            may_abstain,
+            abstains,
         )
     return p, q, k, m
 
