@@ -104,17 +104,18 @@ def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
     """
     x = np.minimum(np.asarray(hits, dtype=float), draws * (1 - 1e-14))
     z = float(-special.ndtri(failure_prob))
-    a = ((x + 1) / (draws - x)) ** 2
-    b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    # The value is negative where the formula is useless. If there are fewer draws than z^2 / 9,
+    more, rest = x + 1, draws - x
+    product = more * rest
+    # The root is negative where the formula is useless. If there are fewer draws than z^2 / 9,
     # nothing is known.
-    root = np.maximum(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1, 0.0)
-    c = -3 * z * np.sqrt(root)
-    d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
+    root = np.sqrt(np.maximum(product * (9 * (9 * draws + 5 - z * z)) + (draws + 1), 0.0))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = (b + c) / d
-        bound = 1 / (1 + a * (ratio * ratio * ratio))  # ten times as fast as a power
-    sensible = np.isfinite(bound) & (bound >= x / draws) & (bound <= 1)
+        ratio = (81 * product - (9 * draws + 8) - 3 * z * root) / (
+            (81 * more - 9 * (2 + z * z)) * more + 1
+        )
+        odds = more / rest
+        bound = 1 / (1 + odds * odds * (ratio * ratio * ratio))  # a power is ten times as slow
+        sensible = (bound >= x / draws) & (bound <= 1)
     return np.where(sensible, bound, 1.0)
 
 
@@ -320,8 +321,10 @@ def is_plain(score: Score) -> bool:
 def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
     """Count the event "score >= threshold" at well-spaced thresholds on either side."""
     left, right = np.sort(left), np.sort(right)
-    both = np.sort(np.concatenate([left, right]), kind="stable")  # merges two sorted parts
-    values = both[np.concatenate([[True], both[1:] != both[:-1]])]
+    values = np.concatenate([left, right])
+    values.sort(kind="stable")  # merges two sorted parts, in place
+    is_new = np.concatenate([[True], values[1:] != values[:-1]])
+    values = values if is_new.all() else values[is_new]
     if len(values) < 2:
         return None
     index = _spread_indices(len(values))

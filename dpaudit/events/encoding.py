@@ -510,7 +510,7 @@ class Encoder:
         """Encode outputs, shape ``[size, k]``."""
         cells = int(np.prod(outputs.shape[1:], dtype=int))
         if self.form.width is None and outputs.dtype.kind in "biuf" and cells == len(self.columns):
-            return outputs.reshape(len(outputs), cells).astype(np.float64)
+            return outputs.reshape(len(outputs), cells).astype(np.float64, copy=False)
         encoded = np.empty((outputs.shape[0], len(self.columns)))
         start = 0
         for coordinate, count in zip(self.form.coordinates(outputs), self.groups, strict=True):

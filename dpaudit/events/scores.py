@@ -118,7 +118,9 @@ class FeatureScore:
     def __call__(self, encoded: Floats) -> Floats:
         """Return the score of each encoded output."""
         values = self.feature(encoded)
-        return np.where(np.isnan(values), -np.inf, -values if self.falling else values)
+        values = -values if self.falling else values
+        missing = np.isnan(values)
+        return np.where(missing, -np.inf, values) if missing.any() else values
 
     @staticmethod
     def separates_answers(threshold: float) -> bool:
@@ -168,7 +170,8 @@ class TableScore:
         """
         sides = [np.sort(side) for side in (left, right)]  # NaN last
         known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
-        pooled = np.sort(np.concatenate(known), kind="stable")  # merges the two sorted parts
+        pooled = np.concatenate(known)
+        pooled.sort(kind="stable")  # merges the two sorted parts, in place
         first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
         values = pooled[first] if pooled.size else np.zeros(1)
         atoms = len(values) <= most and len(values) <= pooled.size / 2 + 2
