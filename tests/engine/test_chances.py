@@ -180,3 +180,24 @@ def test_events_are_those_of_both_directions(known: oracles.Oracle) -> None:
     for a, b in zip(*swapped, strict=True):
         if a > 0 and b < 1:
             assert (abs(p - a) + abs(q - b)).min() < 1e-2
+
+
+@pytest.mark.parametrize("draws", [28, 79, 312])
+def test_the_power_of_few_draws_by_rank_is_that_of_audits_of_outputs(draws) -> None:
+    """False-alarm rate 1e-6: 4.9 standard errors of the difference of two shares."""
+    pair, claim, repeats = oracles.gaussian(1.0, 0.4), (1.0, 0.0, 1e-4), 4000
+    stages = ranked_stages(draws)
+    heights = ranked_heights(stages, draws, epsilon=1.0, delta=0.0, failure_prob=1e-4)
+    rng = np.random.default_rng(5)
+    refuted = 0
+    for _ in range(repeats):
+        is_left = rng.random(draws) < 0.5
+        order = np.argsort(-(rng.normal(0, 0.4, draws) + is_left))  # the largest output first
+        correct = np.empty(draws, dtype=bool)
+        correct[0::2] = is_left[order][: (draws + 1) // 2]
+        correct[1::2] = ~is_left[order][::-1][: draws // 2]
+        counts = np.cumsum(correct)[np.array(stages.guesses) - 1]
+        refuted += bool((counts >= heights).any())
+    power = by_rank(*pair.curve(), draws, *claim).power
+    error = math.sqrt(2 * power * (1 - power) / repeats)
+    assert abs(power - refuted / repeats) <= 4.9 * error
