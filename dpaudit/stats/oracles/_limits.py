@@ -44,7 +44,8 @@ direction is not harmed. The left side is treated in the same way, with r' in pl
 meets the chosen cell with probability 1 / K, whatever noise it uses. Here, 1 / K is at most rho /
 Q(l <= r) up to rounding of K. A random union of many smaller cells has no rounding. If no call
 meets a cell, the audit sees the given mechanism. So it refutes the private mechanism with
-probability at least beta - n (1 / K + 1 / K'), and this is at most alpha.
+probability at least beta - n (1 / K + 1 / K'), and this is at most alpha. Other datasets may be
+mapped onto the two of the pair, so the mechanism is private everywhere.
 """
 
 from __future__ import annotations
@@ -274,7 +275,8 @@ def reachable_epsilon(
     Returns
     -------
     float
-        Epsilon, at most 30 and at most ``oracle.epsilon(delta)``.
+        Epsilon, at most ``oracle.epsilon(delta)``. A limit above 30 is not computed, and
+        ``oracle.epsilon(delta)`` is returned instead.
 
     Examples
     --------
@@ -283,7 +285,7 @@ def reachable_epsilon(
     >>> round(pair.epsilon(1e-6), 2)
     4.89
     >>> round(reachable_epsilon(pair, delta=1e-6, draws=100_000, power=0.5, failure_prob=0.05), 2)
-    3.8
+    3.88
     """
     if not isinstance(oracle, Oracle):
         raise TypeError(f"oracle must be an Oracle, got {_validate.describe(oracle)}")
@@ -300,7 +302,11 @@ def reachable_epsilon(
         )
         return allowed - draws * cells / math.expm1(epsilon)
 
-    largest = min(oracle.epsilon(delta), _LARGEST_EPSILON)
+    largest = oracle.epsilon(delta)
+    if largest > _LARGEST_EPSILON:
+        if spare(_LARGEST_EPSILON) < 0:
+            return largest
+        largest = _LARGEST_EPSILON
     if largest <= _LEAST_EPSILON or spare(largest) < 0:
         return largest
     if spare(_LEAST_EPSILON) >= 0:
