@@ -1,8 +1,8 @@
 """Audits of a mechanism that runs only once.
 
-Many canary users are each included by a fair coin. The number of evaluated guesses may be fixed
-before the coins are used. If not, the number depends on the coins, and the bound accounts for this
-choice. :mod:`dpaudit.stats.one_run` and :mod:`dpaudit.stats.one_run_walk` contain the proofs. Ties
+Many canary users are each included by a fair coin. The numbers of evaluated guesses are fixed
+before the coins are used. The user fixes one number, or a plan fixes the numbers for each claim.
+:mod:`dpaudit.stats.one_run` and :mod:`dpaudit.stats.planned_guesses` contain the proofs. Ties
 count against the audit. Among canaries with equal scores, the canaries that would be guessed wrong
 come first. So neither the rule for ties nor the order of the canaries can help to refute.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, custom_relation
+from dpaudit.claims import Claim, GaussianDP, custom_relation
 from dpaudit.engine.certificate import Bound, Certificate, rates_seen
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import drive
@@ -30,17 +31,12 @@ from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, CanaryGuesses, Histogram, Witness, at_least
 from dpaudit.stats import (
-    Allowance,
+    LARGEST_MU,
     Counts,
     GuessCounts,
+    GuessPlanner,
     RateBounds,
-    Stages,
-    guess_epsilon,
-    guess_mu,
     half_probability,
-    tail_bound,
-    walk_epsilon,
-    walk_p_value,
 )
 
 Floats = NDArray[np.float64]
@@ -50,9 +46,6 @@ SIDES = ("both", "top")
 COINS = ("fair", "half")
 DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """Deltas at which epsilon is certified, in addition to the claimed delta."""
-
-_WALK_BUDGET = 10.0
-"""Multiple of failure_prob; a larger budget of delta is too expensive for the walk."""
 
 _CURVE_DELTA = 1e-5  # delta that is reported for a curve if nothing is certified
 _TINY = 1e-300
@@ -69,31 +62,19 @@ class GuessTest:
 
     Parameters
     ----------
-    stages : Stages
-        Tested numbers of guesses, with weights (for the walk) or shares of failure_prob.
-    walk : bool
-        Whether the number of guesses depends on the success of the guesses.
-    canaries : int
-        Number of coins.
-    one_sided : bool
-        Whether all guesses are "included".
-    failure_prob : float
-        Failure probability of everything that is certified with this test, if coins are fair.
+    planner : GuessPlanner
+        Rule that plans the numbers of guesses for each claim. Its `failure_prob` is that of
+        everything that is certified with this test, if coins are fair.
     price : float
         Divisor of probabilities under fair coins, already applied to `failure_prob`.
     """
 
-    stages: Stages
-    walk: bool
-    canaries: int
-    one_sided: bool
-    failure_prob: float
+    planner: GuessPlanner
     price: float
 
     @classmethod
     def of(
         cls,
-        claim: Claim,
         canaries: int,
         *,
         guesses: int | None = None,
@@ -101,81 +82,26 @@ class GuessTest:
         failure_prob: float = DEFAULT_FAILURE_PROB,
         coins: str = "fair",
     ) -> GuessTest:
-        """Return the test that suits a claim."""
+        """Return the test of a number of canaries."""
         price = half_probability(canaries) if coins == "half" else 1.0
         failure_prob = divide(failure_prob, [price])[0]
-        settled = (canaries, one_sided, failure_prob, price)
-        if guesses is not None:
-            return cls(Stages((guesses,), (1.0,)), False, *settled)
-        point = claim.point
-        if point is not None and canaries * point[1] <= _WALK_BUDGET * failure_prob:
-            return cls(Stages.of(canaries, failure_prob), True, *settled)
-        return cls(Stages.sparse(canaries, failure_prob), False, *settled)
+        return cls(GuessPlanner(canaries, failure_prob, one_sided, guesses), price)
 
-    def p_value(self, correct: Ints, claim: Claim) -> float:
-        """Return the p-value of a claim from the number of correct guesses at each test."""
-        if self.walk:
-            assert claim.point is not None
-            epsilon, delta = claim.point
-            found = walk_p_value(
-                correct.tolist(),
-                self.stages,
-                self.canaries,
-                epsilon=epsilon,
-                delta=delta,
-                one_sided=self.one_sided,
-            )
-        else:
-            allowance = Allowance.of_claim(claim, self.canaries, one_sided=self.one_sided)
-            stages = zip(correct.tolist(), self.stages.guesses, self.stages.weights, strict=True)
-            found = min(tail_bound(c, k, allowance) / weight for c, k, weight in stages)
-        return min(1.0, found / self.price)
+    def p_value(self, right: Ints, claim: Claim) -> float:
+        """Return the p-value of a claim from the numbers of correct guesses."""
+        return min(1.0, self.planner.p_value(right, claim) / self.price)
 
-    def epsilon(self, correct: Ints, delta: float, claimed: float = 0.0) -> float:
-        """Return the certified epsilon at a delta."""
-        if self.walk:
-            return walk_epsilon(
-                correct.tolist(),
-                self.stages,
-                self.canaries,
-                delta=delta,
-                failure_prob=self.failure_prob,
-                one_sided=self.one_sided,
-                claimed=claimed,
-            )
-        shares = divide(self.failure_prob, self.stages.weights)
-        return max(
-            guess_epsilon(
-                c, k, self.canaries, delta=delta, failure_prob=share, one_sided=self.one_sided
-            )
-            for c, k, share in zip(correct.tolist(), self.stages.guesses, shares, strict=True)
-        )
-
-    def mu(self, correct: Ints) -> float:
-        """Return the certified mu if the mechanism is Gaussian-DP."""
-        shares = divide(self.failure_prob, self.stages.weights)
-        return max(
-            guess_mu(c, k, self.canaries, failure_prob=share, one_sided=self.one_sided)
-            for c, k, share in zip(correct.tolist(), self.stages.guesses, shares, strict=True)
-        )
-
-    def telling(self, correct: Ints, epsilon: float) -> int:
-        """Return the index of the test with the strongest evidence against epsilon-DP."""
-        k, rate = np.array(self.stages.guesses), special.expit(epsilon)
-        tails = np.where(correct > 0, special.bdtrc(np.maximum(correct - 1, 0), k, rate), 1.0)
-        return int(np.argmin(tails / np.array(self.stages.weights)))
-
-    def words(self) -> str:
-        """Return in words how the number of guesses was chosen."""
-        stages = self.stages.guesses
-        if self.walk:
-            return (
-                f"the number of guesses is the best of {len(stages)} from {stages[0]} to "
-                f"{stages[-1]}, and the test accounts for this choice"
-            )
-        if len(stages) == 1:
+    def words(self, claim: Claim) -> str:
+        """Return in words how the numbers of guesses were chosen."""
+        if self.planner.guesses is not None:
             return "the number of guesses was fixed beforehand"
-        return f"{len(stages)} numbers of guesses, fixed beforehand, share failure_prob"
+        main = self.planner.plan(claim).tests[0]
+        if len(main) == 1:
+            return f"the main test uses {main[0]} guesses, a number planned for the claim"
+        return (
+            f"the main test adds {len(main)} numbers of guesses from {main[0]} to {main[-1]}, "
+            "planned for the claim"
+        )
 
 
 @dataclass(frozen=True)
@@ -229,20 +155,23 @@ class OneRun:
         """Count correct guesses, and bound epsilon at each delta."""
         claim, (primary, *shares) = run.task.claim, run.failure_probs
         m = len(self.scores)
-        test = self._test(claim, primary)
-        correct = self._right(test)
-        p_value = min(test.p_value(correct, claim) / frozen.weights[0], 1.0)
+        right = right_guesses(self.scores, self.included, one_sided=self.one_sided)
+        test = self._test(primary)
+        p_value = min(test.p_value(right, claim) / frozen.weights[0], 1.0)
         refuted = p_value <= run.task.failure_prob
+        mu = 0.0
         certified, bounds = {}, []
         for delta, share in zip(frozen.deltas, shares, strict=True):
-            own = self._test(ApproxDP(0.0, delta), share)
-            certified[delta] = own.epsilon(self._right(own), delta)
+            certified[delta] = self._test(share).planner.epsilon(right, delta)
             bounds.append(RateBounds.from_excess(certified[delta], delta, share))
         if claim.point is not None:  # one event determines both the verdict and this number
             epsilon, delta = point = claim.point
-            certified[delta] = test.epsilon(correct, delta, epsilon)
+            certified[delta] = test.planner.epsilon(right, delta, epsilon)
             bounds.append(RateBounds.from_excess(certified[delta], delta, primary))
             refuted &= certified[delta] >= epsilon
+        elif isinstance(claim, GaussianDP):  # likewise for mu
+            mu = test.planner.mu(right, claim.mu)
+            refuted &= mu >= min(claim.mu, LARGEST_MU)
         deltas = sorted(certified)
         for larger, smaller in itertools.pairwise(deltas[::-1]):  # a smaller delta needs no less
             certified[smaller] = max(certified[smaller], certified[larger])
@@ -252,9 +181,11 @@ class OneRun:
             point = claim.epsilon(delta), delta
         if certified[delta] > point[0]:  # from its own test, or from the test of a larger delta
             refuted, p_value = True, min(p_value, run.task.failure_prob)
-        look = test.telling(correct, certified[delta])
-        guesses, right = test.stages.guesses[look], int(correct[look])
-        seen = rates_seen(GuessCounts(right, guesses - right, guesses).as_counts(), "left")
+        numbers = test.planner.plan(claim).numbers
+        correct = right[list(numbers)].tolist()
+        at = strongest(correct, numbers, certified[delta])
+        guesses, hits = numbers[at], correct[at]
+        seen = rates_seen(GuessCounts(hits, guesses - hits, guesses).as_counts(), "left")
         lower = max(bound.lower_delta(point[0]) for bound in bounds)
         witness, histogram = self._pictures(guesses, seen.worst_case(delta))
         return Certificate.of(
@@ -264,7 +195,7 @@ class OneRun:
             epsilon=Bound(
                 seen.lower_epsilon(delta),
                 certified[delta],
-                GuessCounts(right, guesses - right, m).as_counts(),
+                GuessCounts(hits, guesses - hits, m).as_counts(),
             ),
             delta=Bound(seen.lower_delta(point[0]), lower),
             certified=[max(b.lower_delta(float(e)) for b in bounds) for e in run.task.grid],
@@ -274,7 +205,7 @@ class OneRun:
             refuted=bool(refuted),
             reason=_reason_of_a_curve(claim, point, certified[delta], p_value),
             p_value=p_value,
-            mu=test.mu(correct) if isinstance(claim, GaussianDP) else 0.0,
+            mu=mu,
             bounds=tuple(bounds),
             witness=witness,
             histogram=histogram,
@@ -283,29 +214,24 @@ class OneRun:
             canaries=CanaryGuesses(
                 m,
                 int(self.included.sum()),
-                test.words(),
-                test.stages.guesses,
-                tuple(correct.tolist()),
+                test.words(claim),
+                numbers,
+                tuple(correct),
                 guesses,
-                right,
+                hits,
                 tuple(deltas),
                 tuple(certified[d] for d in deltas),
             ),
         )
 
-    def _test(self, claim: Claim, failure_prob: float) -> GuessTest:
+    def _test(self, failure_prob: float) -> GuessTest:
         return GuessTest.of(
-            claim,
             len(self.scores),
             guesses=self.guesses,
             one_sided=self.one_sided,
             failure_prob=failure_prob,
             coins=self.coins,
         )
-
-    def _right(self, test: GuessTest) -> Ints:
-        stages = np.array(test.stages.guesses)
-        return right_guesses(self.scores, self.included, stages, one_sided=self.one_sided)
 
     def _pictures(self, guesses: int, worst: tuple[float, float]) -> tuple[Witness, Histogram]:
         """Return the guesses as a description with counts, and the histogram of the scores."""
@@ -369,9 +295,9 @@ def audit_one_run(
     claim : Claim
         What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
     guesses : int, optional
-        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. If m delta is
-        small, the number of guesses depends by default on their success. Otherwise, a few fixed
-        numbers of guesses are tested.
+        Number of guesses, from 1 to m, if it was fixed before anybody saw the coins. By default,
+        the numbers of guesses are planned for each claim and each certified number. They depend on
+        m, `side` and `failure_prob`, but not on the coins and scores.
     side : {"both", "top"}, optional
         With "both", the highest scores are guessed "included" and the lowest scores "excluded",
         alternately. With "top", all guesses are "included". "top" is better than "both" if only the
@@ -474,22 +400,28 @@ _PAIR = NeighborPair(
 """Stands for the datasets of the run, which are not available."""
 
 
-def right_guesses(
-    scores: Floats, included: NDArray[np.bool_], stages: Ints, *, one_sided: bool
-) -> Ints:
-    """Return how many of the most confident guesses are correct, at each of the tests.
+def right_guesses(scores: Floats, included: NDArray[np.bool_], *, one_sided: bool) -> Ints:
+    """Return how many of the 0, 1, .. m most confident guesses are correct.
 
     Guesses alternate between the highest remaining score (guessed "included") and the lowest
     (guessed "excluded"). Among equal scores, wrong guesses come first. So any other rule for ties
     gives counts that are at least as large.
     """
+    numbers = np.arange(len(scores) + 1)
     highest = included[np.lexsort((included, -scores))]
     top = np.concatenate([[0], np.cumsum(highest)])
     if one_sided:
-        return np.asarray(top[stages], dtype=np.int64)
+        return np.asarray(top, dtype=np.int64)
     lowest = included[np.lexsort((~included, scores))]
     bottom = np.concatenate([[0], np.cumsum(~lowest)])
-    return np.asarray(top[(stages + 1) // 2] + bottom[stages // 2], dtype=np.int64)
+    return np.asarray(top[(numbers + 1) // 2] + bottom[numbers // 2], dtype=np.int64)
+
+
+def strongest(correct: Sequence[int], numbers: Sequence[int], epsilon: float) -> int:
+    """Return the index of the number of guesses with the strongest evidence against epsilon-DP."""
+    counts = np.array(correct)
+    tails = special.bdtrc(np.maximum(counts - 1, 0), np.array(numbers), special.expit(epsilon))
+    return int(np.argmin(np.where(counts > 0, tails, 1.0)))
 
 
 _ADVICE = (

@@ -3,8 +3,8 @@
 The model assumes that the scores of all canaries are independent, and that the scores of included
 canaries are shifted by one fixed distance. The model also assumes that guesses between two tests
 are correct independently, at the mean rate of their ranks. In fact, ranks depend on each other, but
-this effect has the order 1 / canaries. A Markov chain gives the probability that a walk with such
-rates reaches the heights of the test.
+this effect has the order 1 / canaries. The power is that of the best test of the plan, because the
+other tests rarely refute if this test does not.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scipy import optimize, special, stats
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.claims import Claim, GaussianDP
 from dpaudit.engine.one_run import COINS, SIDES, GuessTest
 from dpaudit.engine.task import PRIMARY_SHARE, divide
 from dpaudit.errors import ArgumentError
-from dpaudit.stats import Allowance, crossing_prob, heights_refused, tail_bound
+from dpaudit.stats import Allowance, GuessPlanner, refutes, wrong_sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,7 +32,8 @@ CANARIES = (100, 300, 1000, 3000)
 """Default numbers of canaries of a plan."""
 
 MAX_CANARIES = 50_000
-_DEVIATIONS = 4.0  # in square roots of the number of guesses
+_UNLIKELY = 1e-9  # probability of sums that are not searched
+_SHARES = 2001  # points at which expected counts are computed
 _FAR = 40.0  # no scores of this scale lie beyond it
 
 
@@ -141,7 +142,7 @@ def plan_one_run(
     --------
     >>> from dpaudit import PureDP
     >>> found = plan_one_run(PureDP(1.0), mu=2.0, canaries=[1000], failure_prob=0.05)
-    >>> 3.2 < found.certified_epsilon[0] < 3.4, 20 < found.needed < 60
+    >>> 3.4 < found.certified_epsilon[0] < 3.6, 20 < found.needed < 60
     (True, True)
     """
     if not isinstance(claim, Claim):
@@ -167,21 +168,28 @@ def plan_one_run(
 
     share = divide(failure_prob, [PRIMARY_SHARE])[0]  # share of the claim in an audit
 
-    def test(claim: Claim, m: int) -> GuessTest:
-        return GuessTest.of(claim, m, one_sided=one_sided, failure_prob=share, coins=coins)
+    def planner(m: int) -> GuessPlanner:
+        return GuessTest.of(m, one_sided=one_sided, failure_prob=share, coins=coins).planner
 
     def power_of(m: int) -> float:
-        tool = test(claim, m)
-        rates = _rates(np.array(tool.stages.guesses) / m, beyond, one_sided)
-        heights = _critical(tool, claim, rates).tolist()
-        return crossing_prob(heights, tool.stages.guesses, rates)
+        tool = planner(m)
+        plan, allowance = tool.plan(claim), tool.allowance(claim)
+        powers = []
+        for numbers, part in zip(plan.tests, plan.shares, strict=True):
+            rates = _rates(np.array(numbers) / m, beyond, one_sided)
+            masses = wrong_sums(numbers, rates, sum(numbers))
+            level = part * tool.failure_prob
+            powers.append(_probability_of_refuting(masses, numbers, allowance, level))
+        return min(max(powers), 1.0)
 
     def certified(m: int) -> float:
-        tool = test(ApproxDP(0.0, at), m)
-        stages = np.array(tool.stages.guesses)
-        rates = _rates(stages / m, beyond, one_sided)
-        right = np.floor(np.cumsum(rates * np.diff(stages, prepend=0)) + 0.5)
-        return tool.epsilon(np.minimum(right, stages).astype(np.int64), at)
+        tool, numbers = planner(m), np.arange(m + 1)
+        shares = np.linspace(0.0, 1.0, _SHARES)[1:]
+        rates = _rates(shares, beyond, one_sided)
+        expected = np.concatenate([[0.0], np.cumsum(rates) / len(shares)])
+        right = np.floor(m * np.interp(numbers / m, [0.0, *shares], expected) + 0.5)
+        right = np.minimum.accumulate((numbers - right)[::-1])[::-1]  # wrong guesses, monotone
+        return tool.epsilon((numbers - right).astype(np.int64), at)
 
     return OneRunPlan(
         claim=str(claim),
@@ -255,40 +263,22 @@ def _rates(
     return np.asarray(np.clip(np.diff(right) / np.diff(total), 0.0, 1.0))
 
 
-def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
-    """Return the smallest counts of correct guesses that refute the claim, at each test.
-
-    For a fixed test, only counts near the expected count are searched. Other counts have a
-    probability below 1e-13. If no count in this range refutes, the result is the number of guesses
-    plus one. If the smallest refuting count lies below the range, the result is near the lower end
-    of the range.
-    """
-    stages = tool.stages.guesses
-    if tool.walk:
-        assert claim.point is not None
-        return heights_refused(
-            tool.stages,
-            tool.canaries,
-            epsilon=claim.point[0],
-            delta=claim.point[1],
-            failure_prob=tool.failure_prob,
-            one_sided=tool.one_sided,
-        )
-    allowance = Allowance.of_claim(claim, tool.canaries, one_sided=tool.one_sided)
-    expected = np.cumsum(rates * np.diff(stages, prepend=0)).tolist()
-    found = []
-    for k, share, mean in zip(stages, tool.stages.weights, expected, strict=True):
-        far = _DEVIATIONS * math.sqrt(k)  # Hoeffding 1963: exp(-2 * 4 * 4)
-        low, high = max(math.floor(mean - far), 0), min(math.ceil(mean + far), k)
-        if tail_bound(high, k, allowance) > share * tool.failure_prob:
-            found.append(k + 1)
-            continue
-        while high - low > 1:
-            middle = (low + high) // 2
-            refuted = tail_bound(middle, k, allowance) <= share * tool.failure_prob
-            low, high = (low, middle) if refuted else (middle, high)
-        found.append(high)
-    return np.array(found, dtype=np.int64)
+def _probability_of_refuting(
+    masses: Floats, numbers: Sequence[int], allowance: Allowance, level: float
+) -> float:
+    """Return the probability of the sums of wrong guesses that refute a claim at a level."""
+    low, high = -1, len(masses) - 1  # `low` refutes, or is -1, and `high` does not refute
+    below = np.cumsum(masses)
+    high = min(high, int(np.searchsorted(below, 1 - _UNLIKELY)))
+    if refutes(high, numbers, allowance, level):
+        return float(below[high])
+    while high - low > 1:
+        middle = (low + high) // 2
+        if below[middle] < _UNLIKELY or refutes(middle, numbers, allowance, level):
+            low = middle
+        else:
+            high = middle
+    return float(below[low]) if low >= 0 else 0.0
 
 
 def _smallest(enough: Callable[[int], bool]) -> int | None:

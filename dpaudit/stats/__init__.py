@@ -30,15 +30,13 @@ from dpaudit.stats.one_run import (
     guess_mu,
     guess_p_value,
     half_probability,
+    refutes,
+    sum_bound,
     tail_bound,
-)
-from dpaudit.stats.one_run_walk import (
-    crossing_bound,
-    heights_refused,
-    walk_epsilon,
-    walk_p_value,
+    wrong_sums,
 )
 from dpaudit.stats.paired import PairedBet, expected_bound
+from dpaudit.stats.planned_guesses import LARGEST_MU, GuessPlan, GuessPlanner
 from dpaudit.stats.ranked import (
     ranked_epsilon,
     ranked_heights,
@@ -58,6 +56,7 @@ from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
 from dpaudit.stats.walks import Stages, crossing_prob
 
 __all__ = [
+    "LARGEST_MU",
     "LEFT",
     "NEITHER",
     "RIGHT",
@@ -70,6 +69,8 @@ __all__ = [
     "Counts",
     "Curves",
     "GuessCounts",
+    "GuessPlan",
+    "GuessPlanner",
     "HalfSpace",
     "Mixture",
     "Noise",
@@ -81,7 +82,6 @@ __all__ = [
     "StepPair",
     "Target",
     "Wager",
-    "crossing_bound",
     "crossing_prob",
     "curves_of",
     "excess_of_rates",
@@ -92,7 +92,6 @@ __all__ = [
     "guess_p_value",
     "guess_refutation_prob",
     "half_probability",
-    "heights_refused",
     "hockey_stick",
     "hockey_stick_density",
     "hockey_stick_inverse",
@@ -106,11 +105,12 @@ __all__ = [
     "ranked_p_value",
     "ranked_stages",
     "refutation_prob",
+    "refutes",
     "renyi_divergence",
+    "sum_bound",
     "tail_bound",
     "tradeoff_of_profile",
     "upper_rates",
     "wager",
-    "walk_epsilon",
-    "walk_p_value",
+    "wrong_sums",
 ]

@@ -63,7 +63,28 @@ matter which epsilons a search visits, or whether the bound is monotone in epsil
 argument holds for mu. The argument also holds for several tests at fixed numbers of guesses, if the
 levels of the tests sum to at most failure_prob.
 
-In `one_run_walk`, the number of guesses may depend on the success of the guesses.
+`planned_guesses` chooses different numbers of guesses for different epsilons, and proves its own
+version of this argument.
+
+Theorem (several numbers of guesses that are added)
+---------------------------------------------------
+Let n_1 <= .. <= n_K be numbers that are fixed beforehand. Let W be the sum of the numbers of wrong
+guesses among the first n_1, .., n_K guesses. So the wrong guess j counts as often as there are
+numbers n_k >= j. Let pi = e^eps / (1 + e^eps), and let W* be the value of W if all guesses are
+independently correct with probability pi. *Theorem.* For every (epsilon, delta)-DP mechanism,
+
+    P(W <= w) <= P(W* <= w) + (1 - pi) b(epsilon).
+
+Proof. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi). Since ``(q - pi)
+/ (1 - pi) = q - e^eps (1 - q)``, summing the terms of the budget over r_{j+1}, .. inside the
+positive part gives E sum_j f_j <= b(epsilon). Let G(j, s) be the probability that guesses after
+the j-th, correct independently with probability pi, add at most s to W. G is in [0, 1] and does not
+decrease in s. Let M_j = G(j, w - S_j), where S_j is what the first j guesses contribute to W. The
+j-th guess is correct with probability q_j <= pi + (1 - pi) f_j. One unit more of this probability
+adds at most 1 to M_j. So ``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + (1 - pi) f_j``. Summing over j
+proves the theorem, because M_n = 1 if W <= w, and M_0 = P(W* <= w).
+
+If delta = 0, randomised response of each coin attains the bound.
 
 References
 ----------
@@ -75,7 +96,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +117,9 @@ _SLOPES = 128
 _STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
 _POINTS = 33
 _ROUNDS = 3
+_HOPELESS = 3.0  # multiple of a level; if the tails allow it, no price is expected to refute
+_NEGLIGIBLE_MASS = 1e-19  # thousands of such masses are below the rounding of `rounded_up`
+_DEVIATIONS = 6.0  # standard deviations of a count beyond which prices are nearly constant
 
 
 @dataclass(frozen=True)
@@ -149,8 +173,8 @@ def half_probability(canaries: int) -> float:
     r"""Return the probability that fair coins include exactly half of the canaries.
 
     This probability is the price of a design that includes a fixed number k of m canaries, where
-    every set of k canaries is equally probable. All bounds of this module and of `one_run_walk`
-    hold in this design after division by ``p = C(m, k) / 2^m``. For an odd m, half is either of the
+    every set of k canaries is equally probable. All bounds of this module hold
+    in this design after division by ``p = C(m, k) / 2^m``. For an odd m, half is either of the
     two integers next to m / 2.
 
     Theorem
@@ -346,8 +370,102 @@ def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
         slope, budget = float(allowance.slopes[0]), float(allowance.budgets[0])
         bound = _bound_of_point(correct, guesses, slope, budget)
     else:
-        bound = _bound_of_curve(correct, guesses, allowance)
+        point = best_point(correct, guesses, allowance)
+        bound = min(
+            _bound_of_curve(correct, guesses, allowance),
+            _bound_of_point(correct, guesses, float(point.slopes[0]), float(point.budgets[0])),
+        )
     return rounded_up(bound)
+
+
+def sum_bound(wrong: int, numbers: Sequence[int], allowance: Allowance) -> float:
+    """Bound the probability of at most `wrong` wrong guesses, added over numbers of guesses.
+
+    Parameters
+    ----------
+    wrong : int
+        Sum of the numbers of wrong guesses among the first guesses, over `numbers`. At least 0.
+    numbers : sequence of int
+        Numbers of guesses that do not decrease, at least 1. For a single number, the bound is that
+        of :func:`tail_bound`.
+    allowance : Allowance
+        The budget of the claim.
+
+    Examples
+    --------
+    >>> from dpaudit.claims import PureDP
+    >>> allowance = Allowance.of_claim(PureDP(0.0), 3)
+    >>> round(sum_bound(1, [2, 3], allowance), 6)  # no wrong guess, or only the third
+    0.25
+    """
+    if len(numbers) == 1:
+        return tail_bound(numbers[0] - wrong, numbers[0], allowance)
+    rates = allowance.slopes / (1 + allowance.slopes)
+    bounds = [
+        float(wrong_sums(numbers, np.full(len(numbers), rate), wrong).sum()) + (1 - rate) * budget
+        for rate, budget in zip(rates.tolist(), allowance.budgets.tolist(), strict=True)
+    ]
+    return rounded_up(min(bounds))
+
+
+def wrong_sums(numbers: Sequence[int], rates: Floats, most: int) -> Floats:
+    """Return the probabilities of sums 0 .. `most` of wrong guesses that are independent.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        Numbers of guesses that do not decrease.
+    rates : ndarray, shape (numbers,)
+        Probability that a guess is correct, between the previous number and each number.
+    most : int
+        Largest sum, at least 0.
+
+    Examples
+    --------
+    >>> wrong_sums([1, 2], np.array([0.5, 0.5]), 3)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    masses = np.zeros(most + 1)
+    masses[0] = 1.0
+    for k, (number, before) in enumerate(zip(numbers, [0, *numbers[:-1]], strict=True)):
+        weight, trials = len(numbers) - k, number - before
+        if trials == 0:
+            continue
+        own = stats.binom.pmf(
+            np.arange(min(most // weight, trials) + 1), trials, 1.0 - float(rates[k])
+        )
+        used = np.flatnonzero(own > _NEGLIGIBLE_MASS)
+        if not len(used):
+            return np.zeros(most + 1)
+        spread = np.zeros(int(used[-1] - used[0]) * weight + 1)
+        spread[::weight] = own[used[0] : used[-1] + 1]
+        first = int(used[0]) * weight
+        added = np.convolve(masses, spread)[: most + 1 - first]
+        masses = np.concatenate([np.zeros(first), added])
+    return np.pad(masses, (0, most + 1 - len(masses)))
+
+
+def refutes(wrong: int, numbers: Sequence[int], allowance: Allowance, level: float) -> bool:
+    """Return whether `sum_bound` is at most a level; a point of a curve is tried first."""
+    if len(numbers) > 1:
+        return sum_bound(wrong, numbers, allowance) <= level
+    guesses = numbers[0]
+    correct = guesses - wrong
+    if correct == 0:
+        return False
+    point = best_point(correct, guesses, allowance)
+    slope, budget = float(point.slopes[0]), float(point.budgets[0])
+    least = float(special.bdtrc(correct - 1, guesses, allowance.slopes / (1 + allowance.slopes))[0])
+    if len(allowance.slopes) == 1 and least > level:
+        return False  # the bound of a point is never below the binomial tail
+    most = np.array([_HOPELESS * level])
+    if most[0] < 1 and _mass(correct, guesses, allowance, most)[0] <= guesses:
+        return False  # the tails allow much more than the level
+    if rounded_up(_bound_of_point(correct, guesses, slope, budget)) <= level:
+        return True
+    if len(allowance.slopes) == 1:
+        return False
+    return tail_bound(correct, guesses, allowance) <= level
 
 
 def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
@@ -364,18 +482,43 @@ def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
         return least
     low, high = least, min(least + budget * (1 - rate), 1.0)  # L = 1 - rate is always enough
     best = high
+    top = _first_count(v, n, rate)
     for _ in range(_ROUNDS):
         theta = np.linspace(low, high, _POINTS)
-        u, largest = np.zeros(_POINTS), np.zeros(_POINTS)
+        u = (1 - theta) / (top - slope * (n - top)) if top < n else np.zeros(_POINTS)
+        largest = u
         with np.errstate(over="ignore"):  # a price of inf is never the smallest
-            for c in range(n, 0, -1):
-                u = np.maximum(((c >= v) - theta + slope * (n - c) * u) / c, 0.0)
+            for c in range(top, 0, -1):
+                if c < top or top == n:
+                    u = np.maximum(((c >= v) - theta + slope * (n - c) * u) / c, 0.0)
                 largest = np.maximum(largest, u)
+                if c < v and u[0] == 0.0:  # the first theta is the least and needs the most
+                    break
         bounds = theta + budget * largest
         at = int(bounds.argmin())
         best = min(best, float(bounds[at]))
         low, high = float(theta[max(at - 1, 0)]), float(theta[min(at + 1, _POINTS - 1)])
     return best
+
+
+def _first_count(v: int, n: int, rate: float) -> int:
+    """Return the count at which the recursion over U may start, instead of at n.
+
+    Let u solve ``c u = 1 - theta + (n - c) e^t u`` at c = `top` > v. By induction from n downwards,
+    no U(c) with c >= top exceeds u, because the right side of the condition decreases in c. So the
+    recursion may start at U(top) = u. Its prices are never too small.
+    """
+    top = v + math.ceil(_DEVIATIONS * math.sqrt(n * rate * (1 - rate))) + 20
+    return top if v > rate * n and top < n else n
+
+
+def best_point(v: int, n: int, allowance: Allowance) -> Allowance:
+    """Return the point of a curve that alone refutes best, by an approximation of its bound."""
+    rates = allowance.slopes / (1 + allowance.slopes)
+    beyond = np.maximum(v - rates * n, 1.0)
+    sizes = special.bdtrc(v - 1, n, rates) + allowance.budgets * (1 - rates) / beyond
+    at = int(sizes.argmin())
+    return Allowance(allowance.slopes[at : at + 1], allowance.budgets[at : at + 1])
 
 
 def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
@@ -406,13 +549,22 @@ def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
 
 def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDArray[np.bool_]:
     """Return whether stretched prices satisfy every condition of the theorem, for each theta."""
-    gain = np.zeros_like(theta)
     enough = np.ones(theta.shape, dtype=bool)
-    for c in range(n, 0, -1):
+    gain, top = np.zeros_like(theta), _first_count(v, n, 0.5)
+    if top < n:  # solve c u = 1 - theta + (n - c) gain(u) at c = top; see `_first_count`
+        excess = top * along - (n - top) * gains
+        rising = slice(0, int(excess.argmax()) + 1)
+        wanted = (1 - theta) / _STRETCHES
+        enough = wanted <= excess[rising][-1]
+        u = np.interp(wanted, excess[rising], along[rising])
+        gain = np.interp(u, along, gains) * _STRETCHES
+    for c in range(top - (top < n), 0, -1):
         u = np.maximum(((c >= v) - theta + (n - c) * gain) / c, 0.0) / _STRETCHES
         enough &= u <= along[-1]
         gain = np.interp(u, along, gains) * _STRETCHES
-    return enough & (n * gain <= theta)
+        if c < v and not gain.any():
+            break
+    return enough & ((c > 1) | (n * gain <= theta))
 
 
 def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:

@@ -29,7 +29,7 @@ successes of the first k - d other draws. If k < d, the number of successes is a
 
 The p-value uses the statistic of `walks`, which is the smallest binomial tail over the tests. The
 p-value is the bound of the theorem at the heights of this statistic. The certified epsilon uses
-another order of the outcomes. One run (`one_run_walk`) is the same setting, with users in place of
+another order of the outcomes. One run (`one_run`) is the same setting, with users in place of
 draws. In one run, only the mean of D is bounded, because one output reveals something about all
 coins.
 

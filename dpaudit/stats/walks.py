@@ -4,14 +4,11 @@ Guesses are taken in an order that was fixed in advance, and C_k of the first k 
 The statistic of this walk is the smallest value of P(Bin(k, pi) >= C_k) / weight_k over its tests.
 The statistic is at most gamma if and only if some C_k reaches its height.
 
-The module contains the parts that the walk of one run and the walk of many draws share. Each of the
-two modules :mod:`dpaudit.stats.one_run_walk` and :mod:`dpaudit.stats.ranked` proves its own bound
-of the probability that a height is reached.
+:mod:`dpaudit.stats.ranked` proves a bound of the probability that a height is reached.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,12 +25,7 @@ Ints = NDArray[np.int64]
 LARGEST_EPSILON = 30.0
 """Largest certified epsilon: beyond it no number of coins distinguishes a rate from 1."""
 
-FIXED_STAGES = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
-"""Tests of :meth:`Stages.sparse`: inverse fraction of guessed canaries, and the test's share."""
-
 _ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
-_RATIO = 1.15  # ratio of neighbouring numbers of guesses
-_LATE = 0.25  # weight of tests beyond half of the canaries, where guesses are mostly of no use
 
 
 @dataclass(frozen=True)
@@ -61,44 +53,6 @@ class Stages:
             raise ArgumentError(
                 f"weights must hold one number > 0 for each test, got {self.weights}"
             )
-
-    @classmethod
-    def of(cls, canaries: int, failure_prob: float) -> Stages:
-        """Return tests from the first informative number of guesses up to all canaries.
-
-        Examples
-        --------
-        >>> Stages.of(30, 0.05).guesses
-        (5, 6, 7, 9, 10, 11, 13, 15, 22, 30)
-        """
-        first = max(math.ceil(math.log2(1 / failure_prob)), canaries // 50, 1)
-        stages = {canaries, max((3 * canaries) // 4, 1), max(canaries // 2, 1)}
-        at = float(first)
-        while at < canaries / 2:
-            stages.add(math.ceil(at))
-            at = max(at * _RATIO, at + 1)
-        guesses = tuple(sorted(stages))
-        return cls(guesses, tuple(1.0 if 2 * k <= canaries + 1 else _LATE for k in guesses))
-
-    @classmethod
-    def sparse(cls, canaries: int, failure_prob: float) -> Stages:
-        """Return a few tests that are far apart.
-
-        The weights of the tests are shares of failure_prob that sum to 1. The test at a quarter of
-        the canaries gets the largest share of failure_prob. By computation, a quarter is near the
-        number that certifies most if scores are Gaussian and their means differ by 1 to 3 standard
-        deviations.
-
-        Examples
-        --------
-        >>> Stages.sparse(1000, 0.05)
-        Stages(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
-        """
-        first = 2 * math.ceil(math.log2(1 / failure_prob))  # fewer show nothing, or need luck
-        shares = {canaries // part: share for part, share in FIXED_STAGES.items()}
-        kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
-        total = math.fsum(kept.values())
-        return cls(tuple(kept), tuple(share / total for share in kept.values()))
 
 
 def least_tail(counts: Ints, stages: Stages, epsilons: Floats) -> Floats:
