@@ -1,6 +1,8 @@
-"""Simulate audits in one run, and compare the results with jax-privacy on equal scores.
+"""Measure audits in one run, beside two papers and jax-privacy on equal scores.
 
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
+    python -m benchmarks.one_run --hindsight [--sizes 1000 10000]
+    python -m benchmarks.one_run --nulls [--audits 2000] [--canaries 100]
 
 *False alarms*: these mechanisms satisfy their claim exactly. The benchmark counts audits in which
 the certified number exceeds the truth. A false alarm may happen with probability at most
@@ -9,8 +11,13 @@ failure_prob = .05.
 *Certified*: the table has the same methods on scores of mechanisms that exceed their claim,
 averaged over audits.
 
-*Idealised*: the table has the results at expected counts for mu = 2. One run with 1,000 canaries is
-compared with 1,000 trainings on each side.
+*Hindsight*: the table has certified numbers at the expected counts of Gaussian scores. It compares
+them with two papers at the number of guesses that is best for these counts, which nobody knows
+beforehand. The papers are Steinke, Nasr and Jagielski (2023), Theorem 5.2 as printed, for epsilon
+at four deltas, and Mahloujifar, Melis and Chaudhuri (2025), the recursion, for mu.
+
+*Nulls*: whole audits of mechanisms that satisfy their claim exactly. An audit is wrong if it
+refutes the claim, or if any certified number exceeds the truth.
 
 jax-privacy is used if it is installed (the `peers` extra). jax-privacy certifies only for delta >
 0, so pure claims are passed with delta = 1e-12. The `Explicit` threshold of jax-privacy is the best
@@ -24,17 +31,19 @@ import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
-from scipy.special import logit
-from scipy.stats import norm
+from scipy.special import expit, ndtr, ndtri
+from scipy.stats import binom, norm
 
-from dpaudit import ApproxDP, GaussianDP, plan_one_run
-from dpaudit.engine.one_run import GuessTest, right_guesses
-from dpaudit.stats import lower_rates, upper_rates
+from dpaudit import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP, audit_one_run
+from dpaudit.engine.one_run import right_guesses
+from dpaudit.stats import GuessPlanner, planned_guesses
 
 FAILURE_PROB = 0.05
+DELTAS = (0.0, 1e-5, 1e-4, 1e-3)
+HALF = {"coins": "half"}
 PURE = 1e-12  # the delta for pure claims, if a peer requires a delta
 
 
@@ -82,31 +91,23 @@ def cases():
     ]
 
 
-# --- our methods: results depend only on the counts, so each is computed once for each count ------
+# --- methods --------------------------------------------------------------------------------
 
 
 class Ours:
     """One instrument of dpaudit for one case."""
 
     def __init__(self, case, canaries, *, guesses=None, one_sided=False, mu=False):
-        claim = GaussianDP(case.mu) if mu else ApproxDP(case.epsilon, case.delta)
-        tool = partial(GuessTest.of, canaries=canaries, guesses=guesses, one_sided=one_sided)
-        self.tool = tool(claim, failure_prob=FAILURE_PROB)
-        self.case, self.mu, self.one_sided = case, mu, one_sided
-        self.certified = cache(self._certified)
+        self.planner = GuessPlanner(canaries, FAILURE_PROB, one_sided, guesses)
+        self.case, self.mu = case, mu
 
     def __call__(self, scores, coins):
         """Return the certified epsilon."""
-        stages = np.array(self.tool.stages.guesses)
-        counts = right_guesses(scores, coins, stages, one_sided=self.one_sided)
-        return self.certified(tuple(counts.tolist()))
-
-    def _certified(self, counts):
-        counts = np.array(counts)
+        right = right_guesses(scores, coins, one_sided=self.planner.one_sided)
         if self.mu:
-            mu = self.tool.mu(counts)
+            mu = self.planner.mu(right)
             return GaussianDP(mu).epsilon(self.case.delta) if mu > 0 else 0.0
-        return self.tool.epsilon(counts, self.case.delta)
+        return self.planner.epsilon(right, self.case.delta)
 
 
 def ours(case, canaries):
@@ -166,37 +167,164 @@ def simulate(case, canaries, audits, peer_audits):
         )
 
 
-def idealised():
-    """Print the certified epsilon at expected counts of Gaussian scores 2 apart, for delta = 0."""
-    plan = plan_one_run(ApproxDP(1.0, 0.0), mu=2.0, canaries=[1000], failure_prob=FAILURE_PROB)
+# --- the best number of guesses in hindsight ----------------------------------------------------
 
-    cuts = np.linspace(0, 6, 6001)
-    right, wrong = (1000 * norm.sf(cuts - side) for side in (1.0, -1.0))
-    rates = lower_rates(right, right + wrong, FAILURE_PROB)
-    at = int(rates.argmax())
-    fixed = float(logit(rates[at]))
-    cuts = np.linspace(-4, 6, 2001)
-    p, q = (1000 * norm.sf(cuts - m) for m in (2.0, 0.0))
-    likely, rare = lower_rates(p, 1000, FAILURE_PROB / 2), upper_rates(q, 1000, FAILURE_PROB / 2)
-    trainings = float(np.max(np.log(np.maximum(likely, 1e-300) / rare)))
-    guessed = round(right[at] + wrong[at])
-    print(f"idealised, mu = 2: one run with 1,000 canaries {plan.certified_epsilon[0]:.2f}")
-    print(f"  (the best fixed number in hindsight, {guessed} guesses: {fixed:.2f})")
-    print(f"  1,000 trainings a side, the best threshold in hindsight {trainings:.2f}")
+
+def expected_path(canaries, mu):
+    """Return the expected numbers of correct guesses, rounded, of Gaussian scores mu apart."""
+    numbers, cuts = np.arange(canaries + 1), np.linspace(mu / 2 + 9, 0, 200001)
+    right = norm.sf(cuts - mu / 2)
+    guessed = right + norm.sf(cuts + mu / 2)
+    expected = canaries * np.interp(numbers / canaries, guessed, right)
+    wrong = numbers - np.minimum(np.floor(expected + 0.5), numbers)
+    return (numbers - np.maximum.accumulate(wrong)).astype(np.int64)
+
+
+def last_refuted(refuted, high):
+    low = 0.0
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def steinke(canaries, guesses, right, delta):
+    """Return the certified epsilon of Steinke, Nasr and Jagielski (2023), Theorem 5.2."""
+
+    def refuted(epsilon):
+        rate = expit(epsilon)
+        least = binom.sf(right - 1, guesses, rate)
+        i = np.arange(1, right + 1)
+        more = np.max((binom.sf(right - i - 1, guesses, rate) - least) / i) if delta else 0.0
+        return least + 2 * canaries * delta * more <= FAILURE_PROB
+
+    return last_refuted(refuted, 12.0)
+
+
+def recursion(canaries, guesses, right):
+    """Return the certified mu of Mahloujifar, Melis and Chaudhuri (2025)."""
+
+    def refuted(mu):
+        hit, miss = (FAILURE_PROB * x / canaries for x in (right, guesses - right))
+        for i in range(right - 1, -1, -1):
+            more = max(miss, ndtr(ndtri(hit) - mu))
+            hit, miss = min(hit + i / (guesses - i) * (more - miss), 1.0), more
+            if hit + miss > guesses / canaries:
+                return True
+        return False
+
+    return last_refuted(refuted, 8.0)
+
+
+def hindsight(sizes):
+    """Print certified numbers as shares of the papers at their best number of guesses."""
+    print("certified at expected counts (share of the paper at its best number of guesses)")
+    print("canaries   mu  " + "".join(f"  epsilon, delta {d:<7g}" for d in DELTAS) + "  mu-GDP")
+    for canaries in sizes:
+        for mu in (0.5, 1.0, 2.0):
+            right, planner = expected_path(canaries, mu), GuessPlanner(canaries, FAILURE_PROB)
+            tried = np.unique(np.geomspace(canaries / 60, 0.6 * canaries, 16).astype(int)).tolist()
+            row = f"{canaries:>8,}  {mu:3g}  "
+            for delta in DELTAS:
+                best = max(steinke(canaries, n, int(right[n]), delta) for n in tried)
+                ours = planner.epsilon(right, delta)
+                row += f"  {ours:6.3f} ({ours / best:.3f})      "
+            best = max(recursion(canaries, n, int(right[n])) for n in tried)
+            ours = planner.mu(right)
+            print(f"{row}  {ours:.3f} ({ours / best:.3f})", flush=True)
+
+
+# --- whole audits of mechanisms that satisfy their claim -----------------------------------------
+
+
+def told_all(epsilon, delta, coins, rng):
+    """Answer by randomised response, but reveal all coins with probability delta."""
+    if rng.random() < delta:
+        return np.where(coins, 1.0, -1.0) * (3 + rng.random(len(coins)))
+    return responses(epsilon, coins, rng)
+
+
+def epsilon_of_responses(epsilon, leak, delta):
+    """Return the true epsilon at delta of responses that reveal the truth with some probability."""
+    if delta < leak:
+        return math.inf
+    rate = expit(epsilon)
+    left = (delta - leak) / (1 - leak)
+    return max(math.log((rate - left) / (1 - rate)), 0.0) if left < rate else 0.0
+
+
+def nulls(canaries, audits):
+    """Print how many whole audits were wrong, for each kind of claim."""
+    one, kept = partial(epsilon_of_responses, 1.0), GaussianDP(1.0).epsilon
+    few, many = ApproxDP(1.0, 1e-3), ApproxDP(1.0, 0.03)
+    rows = [
+        ("epsilon-DP", PureDP(1.0), partial(responses, 1.0), partial(one, 0.0), {}),
+        ("mu-GDP", GaussianDP(1.0), partial(gaussian, 1.0), kept, {}),
+        ("delta .001, each", few, partial(responses_told, 1, 1e-3), partial(one, 1e-3), {}),
+        ("delta .03, all", many, partial(told_all, 1, 0.03), partial(one, 0.03), {}),
+        ("mu-GDP, top", GaussianDP(1.0), partial(gaussian, 1.0), kept, {"side": "top"}),
+        ("epsilon-DP, half", PureDP(1.0), partial(responses, 1.0), partial(one, 0.0), HALF),
+        ("rho-zCDP", ZeroConcentratedDP(0.5), partial(gaussian, 1.0), kept, {}),
+        ("delta .001, all", few, partial(told_all, 1, 1e-3), partial(one, 1e-3), {}),
+        ("delta .03, each", many, partial(responses_told, 1, 0.03), partial(one, 0.03), {}),
+    ]
+    planned_guesses.refutes = remembered(planned_guesses.refutes)
+    planned_guesses.sum_bound = remembered(planned_guesses.sum_bound)
+    print(f"{audits:,} whole null audits, {canaries} canaries, failure_prob {FAILURE_PROB}")
+    for name, claim, draw, truth, options in rows:
+        refuted = wrong = 0
+        for seed in range(audits):
+            rng = np.random.default_rng((11, seed))
+            coins = rng.random(canaries) < 0.5
+            if options is HALF:
+                coins = rng.permutation(np.arange(canaries) < canaries // 2)
+            found = audit_one_run(
+                draw(coins, rng), coins, claim, failure_prob=FAILURE_PROB, **options
+            )
+            seen = found.diagnostics.canaries
+            over = any(
+                e > truth(d) + 1e-9
+                for d, e in zip(seen.deltas, seen.certified_epsilons, strict=True)
+            )
+            mu = found.diagnostics.curves.certified_mu if name.startswith("mu") else 0.0
+            refuted += found.verdict == "refuted"
+            wrong += found.verdict == "refuted" or over or mu > 1.0
+        print(
+            f"{name:18} refuted {refuted / audits:.4f}  any wrong {wrong / audits:.4f}", flush=True
+        )
+
+
+def remembered(function):
+    """Return a function that computes each result once; audits repeat the same bounds."""
+    results = {}
+
+    def call(wrong, numbers, allowance, *rest):
+        key = wrong, numbers, allowance.slopes.tobytes(), allowance.budgets.tobytes(), rest
+        if key not in results:
+            results[key] = function(wrong, numbers, allowance, *rest)
+        return results[key]
+
+    return call
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--audits", type=int, default=2000)
-    parser.add_argument("--canaries", type=int, default=200)
+    parser.add_argument("--canaries", type=int)
     parser.add_argument("--peer-audits", type=int, default=200)
     parser.add_argument("--case", help="part of a name")
+    parser.add_argument("--hindsight", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000])
+    parser.add_argument("--nulls", action="store_true")
     asked = parser.parse_args()
-    if asked.case is None:
-        idealised()
+    if asked.hindsight:
+        return hindsight(asked.sizes)
+    if asked.nulls:
+        return nulls(asked.canaries or 100, asked.audits)
     for case in cases():
         if asked.case is None or asked.case in case.name:
-            simulate(case, asked.canaries, asked.audits, asked.peer_audits)
+            simulate(case, asked.canaries or 200, asked.audits, asked.peer_audits)
+    return None
 
 
 if __name__ == "__main__":
