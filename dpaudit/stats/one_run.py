@@ -71,7 +71,9 @@ Theorem (several numbers of guesses that are added)
 Let n_1 <= .. <= n_K be numbers that are fixed beforehand. Let W be the sum of the numbers of wrong
 guesses among the first n_1, .., n_K guesses. So the wrong guess j counts as often as there are
 numbers n_k >= j. Let pi = e^eps / (1 + e^eps), and let W* be the value of W if all guesses are
-independently correct with probability pi. *Theorem.* For every (epsilon, delta)-DP mechanism,
+independently correct with probability pi.
+
+*Theorem.* For every (epsilon, delta)-DP mechanism,
 
     P(W <= w) <= P(W* <= w) + (1 - pi) b(epsilon).
 
@@ -117,9 +119,12 @@ _SLOPES = 128
 _STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
 _POINTS = 33
 _ROUNDS = 3
-_HOPELESS = 3.0  # multiple of a level; if the tails allow it, no price is expected to refute
-_NEGLIGIBLE_MASS = 1e-19  # thousands of such masses are below the rounding of `rounded_up`
-_DEVIATIONS = 6.0  # standard deviations of a count beyond which prices are nearly constant
+_HOPELESS = 3.0  # multiple of a level; if the tails allow it, no price is tried
+_NEGLIGIBLE_MASS = 1e-19
+"""Omitted probability; thousands of such masses are below the rounding of `rounded_up`."""
+
+_DEVIATIONS = 6.0
+"""Standard deviations of a count beyond which prices are nearly constant."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,10 @@ half are best for Laplace noise.
 Validity for one claim
 ----------------------
 A plan refutes a claim if, for some test k, the bound of P(W_k <= w) at the observed w is at most
-w_k failure_prob. *Proposition.* A true claim is refuted with probability at most failure_prob.
+w_k failure_prob.
+
+*Proposition.* A true claim is refuted with probability at most failure_prob.
+
 Proof. The numbers of each test are fixed beforehand, so the theorems of `one_run` hold for each
 test. The union bound adds the shares.
 
@@ -39,21 +42,23 @@ satisfy the claim for every larger x. Cut the values of x into cells by fixed ed
 same plan for all x of a cell. A cell contains its right edge, but not its left edge. A search
 starts at the first cell. It proceeds to the next cell if the right edge of its cell is refuted.
 Otherwise, it tests values within the cell, in any order, and returns a refuted value of the cell,
-or the left edge of the cell. *Theorem.* With probability at least 1 - failure_prob, the returned
-value is at most the true value.
+or the left edge of the cell.
 
-Proof of the theorem. Let x* be the true value, and let B be the cell of x*. If the returned value
-exceeds x*, some value x >= x* of the cell B was refuted: the returned value itself if it lies in B,
-and the right edge of B otherwise. So it is enough to bound the probability that any x >= x* of B is
-refuted. All these x share the same tests and shares. Let v_k be the largest value of W_k that
-refutes any of them by the k-th test, and let x_k be a value that it refutes. The mechanism
-satisfies the claim for x_k, so ``P(W_k <= v_k) <= w_k failure_prob`` by the theorems of `one_run`.
-The union bound over k proves the theorem. The proof does not need that bounds or critical counts
-are monotone in x. It does not matter which values the search visits within a cell.
+*Theorem.* With probability at least 1 - failure_prob, the returned value is at most the true value.
 
-The event of the proof also contains a false refutation of the claim for x itself, if a claim is
-reported as refuted only if its p-value is at most failure_prob and the returned value is at least
-x. So the verdict and the certified value share one failure probability.
+Proof of the theorem. Let x* be the true value, and let B be the cell of x*. Suppose that the
+returned value exceeds x*. Then some value x >= x* of the cell B was refuted. This is the returned
+value if it lies in B, and the right edge of B otherwise. So it is enough to bound the probability
+that any x >= x* of B is refuted. All these x share the same tests and shares. Let v_k be the
+largest value of W_k that refutes any of them by the k-th test, and let x_k be a value that it
+refutes. The mechanism satisfies the claim for x_k, so ``P(W_k <= v_k) <= w_k failure_prob`` by the
+theorems of `one_run`. The union bound over k proves the theorem. The proof does not need that
+bounds or critical counts are monotone in x. It does not matter which values the search visits
+within a cell.
+
+A claim for x is reported as refuted only if its p-value is at most failure_prob and the returned
+value is at least x. So the event of the proof also contains a false refutation. The verdict and the
+certified value share one failure probability.
 
 References
 ----------
@@ -85,9 +90,15 @@ LARGEST_MU = 8.0
 """Largest certified mu."""
 
 _MAIN_SHARE = 0.9
-_PARTS = (2, 1)  # inverse fractions of the canaries that the other tests guess
-_LEVELS = 8  # numbers of guesses of the main test if the budget is small
-_SMALL_BUDGET = 0.1  # contribution of the budget beside the level of the main test
+_PARTS = (2, 1)
+"""Inverse fractions of the canaries that the other tests guess."""
+
+_LEVELS = 8
+"""Numbers of guesses of the main test if the budget is small."""
+
+_SMALL_BUDGET = 0.1
+"""Largest contribution of a small budget, as a multiple of the level of the main test."""
+
 _FACTOR_OF_CURVES = 0.7
 _RATIO = 1.1  # ratio of neighbouring edges, and of neighbouring candidates of the main number
 _FIRST_EPSILON, _FIRST_MU = 0.05, 0.01  # right edges of the first cells
@@ -313,7 +324,7 @@ def _certified(
             continue
         if low < claimed < high:
             low, high = (claimed, high) if refuted(claimed, cell) else (low, claimed)
-        while high - low > _TOLERANCE * high:
+        while high - low > _TOLERANCE * max(high, edges[0]):
             middle = (low + high) / 2
             low, high = (middle, high) if refuted(middle, cell) else (low, middle)
         break

@@ -19,11 +19,13 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
 
-from dpaudit.claims import ApproxDP
-from dpaudit.stats import Counts, GuessCounts, RateBounds, Target, guess_bounds, wager
+from scipy.stats import norm
+
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.stats import Counts, GuessCounts, RateBounds, Target, guess_bounds, one_run, wager
 from dpaudit.stats.joint import lower_rates, upper_rates
-from dpaudit.stats.one_run import guess_p_value
-from dpaudit.stats.one_run_walk import crossing_bound, walk_epsilon, walk_p_value
+from dpaudit.stats.one_run import Allowance, guess_p_value, sum_bound, tail_bound
+from dpaudit.stats.planned_guesses import GuessPlanner
 from dpaudit.stats.ranked import ranked_epsilon, ranked_p_value
 from dpaudit.stats.walks import Stages
 
@@ -184,50 +186,121 @@ def test_ranks_rarely_certify_more_than_the_truth(delta: float, alpha: float) ->
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
-def test_a_walk_of_one_run_is_as_rare_as_it_says(epsilon: float) -> None:
-    law = laws(epsilon, 0.0)
-    options = {"epsilon": epsilon, "delta": 0.0}
-    values = {counts: walk_p_value(counts, STAGES, DRAWS, **options) for counts in law}
+def test_a_p_value_of_one_run_is_as_rare_as_it_says(epsilon: float) -> None:
+    planner, law = GuessPlanner(CANARIES, 0.05), paths(epsilon)
+    values = {path: planner.p_value(np.array(path), PureDP(epsilon)) for path in law}
     for level in set(values.values()) - {1.0}:
-        rare = sum((law[counts] for counts, found in values.items() if found <= level), ZERO)
+        rare = sum((law[path] for path, found in values.items() if found <= level), ZERO)
         assert rare <= arb(level)
 
 
-def test_a_walk_of_one_run_rarely_certifies_more_than_the_truth() -> None:
-    alpha = 0.05
-    certified = {
-        counts: walk_epsilon(counts, STAGES, DRAWS, delta=0.0, failure_prob=alpha)
-        for counts in outcomes()
-    }
+def test_one_run_rarely_certifies_more_than_the_truth() -> None:
+    alpha = 0.2
+    planner = GuessPlanner(CANARIES, alpha)
+    certified = {path: planner.epsilon(np.array(path), 0.0) for path in paths(0.0)}
     values = sorted({found for found in certified.values() if found > 0})
-    assert values
+    assert len(values) > 3
     for value in values:
-        law = laws(below(value), 0.0)
-        wrongly = sum((law[counts] for counts, found in certified.items() if found >= value), ZERO)
+        law = paths(below(value))
+        wrongly = sum((law[path] for path, found in certified.items() if found >= value), ZERO)
         assert wrongly <= arb(alpha)
 
 
-@pytest.mark.parametrize(("epsilon", "budget"), [(0.5, 0.01), (1.0, 0.3), (3.0, 1e-6)])
-@pytest.mark.parametrize("heights", [(5, 7, 10), (6, 6, 9), (4, 8, 12)])
-def test_a_price_of_the_theorem_proves_the_bound_of_a_walk(
-    epsilon: float, budget: float, heights: tuple[int, ...]
+CANARIES = 9
+
+
+def paths(epsilon: float) -> dict[tuple[int, ...], arb]:
+    """Return the probabilities of all paths of correct guesses under randomised response."""
+    rate = exp(epsilon) / (1 + exp(epsilon))
+    return {
+        (0, *np.cumsum(right).tolist()): power(rate, sum(right))
+        * power(1 - rate, CANARIES - sum(right))
+        for right in itertools.product((0, 1), repeat=CANARIES)
+    }
+
+
+@pytest.mark.parametrize(("epsilon", "budget"), [(0.5, 0.0), (1.0, 0.3), (3.0, 1e-6)])
+@pytest.mark.parametrize(("numbers", "wrong"), [((5, 7, 11), 4), ((20, 60), 9), ((3, 3, 90), 2)])
+def test_a_sum_of_one_run_is_as_rare_as_it_says(
+    epsilon: float, budget: float, numbers: tuple[int, ...], wrong: int
 ) -> None:
-    """Every price proves a bound, G(0, 0) + price * budget, so one below the result suffices."""
-    pi = exp(epsilon) / (1 + exp(epsilon))
-    needed = dict(zip(STAGES.guesses, heights, strict=True))
+    rate = exp(epsilon) / (1 + exp(epsilon))
+    alive = [ONE] + [ZERO] * wrong  # probabilities of the sums so far
+    for guess in range(1, numbers[-1] + 1):
+        weight = sum(number >= guess for number in numbers)
+        alive = [
+            rate * mass + ((1 - rate) * alive[s - weight] if s >= weight else ZERO)
+            for s, mass in enumerate(alive)
+        ]
+    bound = sum_bound(wrong, numbers, Allowance(np.exp([epsilon]), np.array([budget])))
+    assert sum(alive, ZERO) + (1 - rate) * budget <= arb(bound)
 
-    def proved(price: arb) -> arb:
-        worth = [ZERO] * (STAGES.guesses[-1] + 2)
-        for k in range(STAGES.guesses[-1], -1, -1):
-            for c in range(k + 1):
-                mixed = pi * worth[c + 1] + (1 - pi) * worth[c]
-                value = ZERO if k == STAGES.guesses[-1] else mixed.max(worth[c + 1] - price)
-                worth[c] = ONE if c >= needed.get(k, k + 1) else value
-        return worth[0] + price * budget
 
-    bound = crossing_bound(heights, STAGES, epsilon, budget)
-    grid = [(1 - pi) * arb(float(share)) for share in np.geomspace(1e-3, 1.0, 13)]
-    assert any(proved(price) <= arb(bound) for price in grid)
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize(("canaries", "guesses"), [(30, 12), (300, 40), (4000, 600)])
+def test_a_curve_of_one_run_is_no_larger_than_its_bound(
+    mu: float, canaries: int, guesses: int
+) -> None:
+    """Some prices prove the bound of a curve, or its best point proves it."""
+    allowance = Allowance.of_claim(GaussianDP(mu), canaries)
+    mean = float(norm.cdf(mu / 2)) * guesses
+    deviation = float(np.sqrt(mean * (1 - mean / guesses)))
+    checked = 0
+    for correct in {min(round(mean + k * deviation), guesses) for k in (2, 3, 4)}:
+        bound = tail_bound(correct, guesses, allowance)
+        if bound == 1.0:
+            continue
+        checked += 1
+        assert least_proved(correct, guesses, allowance) <= arb(bound)
+        assert not least_proved(correct, guesses, allowance) <= arb(bound * 0.97)
+    assert checked
+
+
+def least_proved(correct: int, guesses: int, allowance: Allowance) -> arb:
+    """Return the least bound that the candidates of the code prove, in interval arithmetic.
+
+    The candidates are the stretched prices of the tails, and the best point. For each candidate,
+    the least theta is found by bisection, and every condition of the theorem is checked.
+    """
+    tail = one_run._probability_of_tails(correct, guesses, allowance)
+    prices = one_run._prices_of_tails(correct, guesses, allowance, tail)
+    used = np.flatnonzero(prices).tolist()
+    slopes = [arb(float(allowance.slopes[t])) for t in used]
+    cost = sum((arb(float(prices[t])) * float(allowance.budgets[t]) for t in used), ZERO)
+    proved = []
+    for stretch in one_run._STRETCHES.tolist():
+        lengths = [arb(float(prices[t])) * stretch for t in used]
+        low, high = 0.0, tail
+        if not kept(correct, guesses, arb(high), lengths, slopes):
+            continue
+        for _ in range(22):
+            middle = (low + high) / 2
+            if kept(correct, guesses, arb(middle), lengths, slopes):
+                high = middle
+            else:
+                low = middle
+        proved.append(arb(high) + cost * stretch)
+    point = one_run.best_point(correct, guesses, allowance)
+    slope, budget = float(point.slopes[0]), float(point.budgets[0])
+    proved += [
+        theta + arb(budget) * largest_price(correct, guesses, arb(slope), theta)
+        for theta in thetas(correct, guesses, float(np.log(slope)), budget)
+    ]
+    return min(proved, key=lambda one: float(one.mid()))
+
+
+def kept(v: int, n: int, theta: arb, lengths: list[arb], slopes: list[arb]) -> bool:
+    """Return whether prices U <= L satisfy every condition of the theorem for theta."""
+    gain = ZERO
+    for c in range(n, 0, -1):
+        needed = ((arb(int(c >= v)) - theta + (n - c) * gain) / c).max(ZERO)
+        gain, rest = ZERO, needed
+        for length, slope in zip(lengths, slopes, strict=True):
+            part = rest.min(length)
+            gain, rest = gain + slope * part, rest - part
+        if not rest <= arb(10) ** -40:
+            return False
+    return bool(n * gain <= theta)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
