@@ -286,7 +286,8 @@ def least_proved(correct: int, guesses: int, allowance: Allowance) -> arb:
         theta + arb(budget) * largest_price(correct, guesses, arb(slope), theta)
         for theta in thetas(correct, guesses, float(np.log(slope)), budget)
     ]
-    return min(proved, key=lambda one: float(one.mid()))
+    least: arb = min(proved, key=lambda one: float(one.mid()))
+    return least
 
 
 def kept(v: int, n: int, theta: arb, lengths: list[arb], slopes: list[arb]) -> bool:
