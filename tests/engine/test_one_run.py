@@ -325,6 +325,28 @@ def test_exact_claims_are_refuted_no_more_often_than_stated(claim):
     assert refuted <= binom.isf(FALSE_ALARM, audits, alpha)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("together", [True, False])
+def test_coins_that_leak_are_refuted_no_more_often_than_delta_allows(together):
+    """Check a mechanism that reveals all coins, or each coin, with probability delta."""
+    m, alpha, delta, audits = 60, 0.05, 0.03, 400
+    tool, memory, refuted = GuessTest.of(m, failure_prob=alpha), {}, 0
+    claim = ApproxDP(0.5, delta)
+    numbers = list(tool.planner.plan(claim).numbers)
+    for seed in range(audits):
+        rng = np.random.default_rng(seed)
+        coins = rng.random(m) < 0.5
+        sure = rng.random(1 if together else m) < delta
+        answer = np.where(sure | (rng.random(m) < 1 / (1 + math.exp(-0.5))), coins, ~coins)
+        scores = np.where(answer, 1.0, -1.0) * (1 + rng.random(m) + 2 * sure)
+        guessed = right_guesses(scores, coins, one_sided=False)
+        key = tuple(guessed[numbers].tolist())
+        if key not in memory:
+            memory[key] = tool.p_value(guessed, claim) <= alpha
+        refuted += memory[key]
+    assert refuted <= binom.isf(FALSE_ALARM, audits, alpha)
+
+
 # --- hints -----------------------------------------------------------------------------------
 
 
