@@ -351,7 +351,7 @@ def audit_one_run(
     >>> noisy = coins + rng.laplace(scale=0.4, size=1000)  # needs epsilon = 2.5
     >>> result = audit_one_run(noisy, coins, PureDP(1.0), failure_prob=0.05)
     >>> result.verdict == "refuted", round(result.certified_epsilon, 2)
-    (True, 2.35)
+    (True, 2.27)
     """
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")

@@ -402,20 +402,22 @@ def _best_number(
     """
     numbers, rates = _rates_of_gaussians(canaries, least, one_sided)
     slopes, budgets = allowance.slopes[::_EVERY, None], allowance.budgets[::_EVERY, None]
-    rate = slopes / (1 + slopes)
-    deviation = np.sqrt(numbers * rate * (1 - rate))
-    budget = budgets * (1 - rate) / deviation
+    rate, rest = slopes / (1 + slopes), 1 / (1 + slopes)  # 1 - rate may round to 0
+    deviation = np.sqrt(numbers * rate * rest)
+    budget = budgets * rest / deviation
     low, high = np.full(deviation.shape, 0.01), np.full(deviation.shape, 1e4)
     for _ in range(_HALVES):
         middle = np.sqrt(low * high)
         likely = special.ndtr(-middle) + budget / middle > level
         low, high = np.where(likely, middle, low), np.where(likely, high, middle)
-    critical = (rate + (high * deviation + 0.5) / numbers).min(axis=0)
+    critical = (rate + high * deviation / numbers).min(axis=0)
+    rounded = np.minimum(critical + 0.5 / numbers, 1.0)
+    critical = np.where(critical <= 1, rounded, critical)
     distances = [
         np.interp(at, own, _MUS, right=math.inf)
         for at, own in zip(critical.tolist(), rates.T, strict=True)
     ]
-    at = int(np.argmin(distances))
+    at = int(np.argmin(distances if min(distances) < math.inf else critical))
     factor = 1.0 if len(allowance.slopes) == 1 else _FACTOR_OF_CURVES
     return max(round(factor * int(numbers[at])), least), float(distances[at])
 

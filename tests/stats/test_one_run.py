@@ -349,6 +349,12 @@ def test_a_search_does_not_skip_an_edge_that_is_not_refuted():
     assert min(visited) > 1e-5  # a search of nothing ends, and never tests 0
 
 
+@pytest.mark.parametrize("mu", [4.0, 6.0, 9.0])
+def test_curves_with_huge_slopes_have_a_useful_plan(mu):
+    main = GuessPlanner(1000, 0.05).plan(GaussianDP(mu)).tests[0]
+    assert main[0] > 50  # fewer guesses cannot show such a mu
+
+
 def test_random_guesses_certify_nothing():
     right = (np.arange(101) + 1) // 2
     planner = GuessPlanner(100, 0.05)
