@@ -246,7 +246,7 @@ class GuessPlanner:
         --------
         >>> right = np.minimum(np.arange(101), 60)  # the first 60 guesses are correct
         >>> round(GuessPlanner(100, 0.05).epsilon(right, 0.0), 2)
-        2.97
+        2.3
         """
         counts = _checked(right, self.canaries)
         budget = np.array([self._sides * self.canaries * _validate.delta(delta=delta)])
@@ -269,7 +269,7 @@ class GuessPlanner:
         --------
         >>> right = np.minimum(np.arange(201), 60)  # the first 60 guesses are correct
         >>> round(GuessPlanner(200, 0.05).mu(right), 2)
-        1.0
+        0.88
         """
         counts = _checked(right, self.canaries)
 
