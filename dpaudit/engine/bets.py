@@ -318,6 +318,7 @@ class Game:
         self.pool: list[tuple[Event | Guess, int]] = []
         self.best_growth = math.inf
         self.path: list[tuple[int, float]] = []
+        self.is_judged = True
         self.last = tally_on(self.exploration.selection.primary, *self.exploration.draws)
         self.stopped = "all draws of the budget were used"
 
@@ -385,11 +386,22 @@ class Game:
         """
         return self.task.watch.is_spent(_TIME_SHARE if self.role == "mechanism" else 1.0)
 
+    @property
+    def log_e_value(self) -> float:
+        """Logarithm of an e-value against the claim: the wealth with which the audit ended.
+
+        The audit ends at a stopping time, so the wealth is at most 1 on average. Gains whose
+        independence could not be tested do not count, but losses do.
+        """
+        wealth = float(self.log_wealth[self.claim_level])
+        return wealth if self.is_judged else min(wealth, 0.0)
+
     def _forget_what_was_not_judged(self) -> None:
         """Discard evidence whose independence could not be tested within the time limit."""
         suspicion = max(check.log_evidence for check in self.checks.values())
         if self.spent - self.explored < LEAST_DRAWS or suspicion >= SUSPICION:
             self.most[:] = 0.0
+            self.is_judged = False
             self.stopped += ", before the draws could be tested for independence"
 
     # --- learning ---
@@ -561,6 +573,7 @@ def _certify(game: Game) -> Certificate:
         # Ville's inequality at the level of the claim.
         p_value=math.exp(-float(game.most[game.claim_level])) if game.refuted else 1.0,
         event=seen.chosen,
+        log_e_values=(game.log_e_value,),
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,
         notes=notes_on_draws(task, game.sampler)

@@ -94,6 +94,21 @@ class Tally:
         )
 
     @property
+    def answers(self) -> tuple[Answers, Answers]:
+        """Numbers of "left", "right" and no guess on each side, from which :func:`tally_of` counts.
+
+        Outside an event, the guess is its other side.
+        """
+        c, d = self.counts, self.right
+        if d is None:
+            d = Counts(c.draws_left - c.hits_left, c.draws_left, c.draws_right - c.hits_right,
+                       c.draws_right)  # fmt: skip
+            c, d = (c, d) if self.likelier == "left" else (d, c)
+        left = [c.hits_left, d.hits_left, c.draws_left - c.hits_left - d.hits_left]
+        right = [c.hits_right, d.hits_right, c.draws_right - c.hits_right - d.hits_right]
+        return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+
+    @property
     def pair_counts(self) -> Counts:
         """Two counts whose rates bound epsilon: of an event, or of correct and wrong guesses."""
         seen = self.guesses
@@ -383,6 +398,7 @@ class Certificate:
     advice: str = ""
     mu: float = 0.0
     canaries: CanaryGuesses | None = None
+    log_e_values: tuple[float, ...] = ()
 
     @classmethod
     def of(

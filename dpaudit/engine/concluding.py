@@ -526,6 +526,7 @@ def conclude(
         advice=_ADVICE_ON_SIDE_CHANNELS
         if verdict is Verdict.REFUTED and side_channel(mechanism) is not None
         else advice(task, found, verdict, mutant_runs, family),
+        log_e_values=found.log_e_values,
         pair=None if pair_words else found.pair,
         event=found.event,
     )

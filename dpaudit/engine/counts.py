@@ -41,6 +41,7 @@ from dpaudit.engine.certificate import (
     parts_of,
     ranked,
 )
+from dpaudit.engine.evidence import Evidence
 from dpaudit.engine.explore import Draws, Exploration, all_draws, explore
 from dpaudit.engine.notes import (
     is_suspiciously_constant,
@@ -81,12 +82,15 @@ class FrozenCounts:
         The numbers of certifying draws.
     by_rank : bool
         Whether all draws, including exploration draws, are also guessed by rank.
+    evidence : Evidence, optional
+        Bets on the primary event.
     """
 
     sampler: Sampler
     exploration: Exploration
     fresh: _Fresh
     by_rank: bool
+    evidence: Evidence | None = None
 
     @property
     def chosen(self) -> list[Event | Guess]:
@@ -121,7 +125,8 @@ class ByCounts:
         exploration = explore(run, sampler, share=EXPLORE_SHARE, coins=order)
         fresh = _Fresh.of(run, exploration, coins)
         by_rank = coins is not None and is_number(exploration.selection.primary.encoder)
-        return FrozenCounts(sampler, exploration, fresh, by_rank)
+        evidence = Evidence.of(run, exploration)
+        return FrozenCounts(sampler, exploration, fresh, by_rank, evidence)
 
     def certify(self, frozen: FrozenCounts, run: Run) -> Certificate:
         """Count on fresh draws and bound the rates."""
@@ -172,11 +177,14 @@ class _Fresh:
         Draws that only events count, which are stored outputs without a coin.
     fit : float
         Probability that the coins fit and need not be tossed again.
+    by_coins : bool
+        Whether coins chose the side of each draw that an event counts. A guess needs coins.
     """
 
     at_coins: dict[str, int]
     beyond: dict[str, int]
     fit: float
+    by_coins: bool = True
 
     @classmethod
     def of(cls, run: Run, exploration: Exploration, coins: _Coins | None) -> _Fresh:
@@ -193,12 +201,13 @@ class _Fresh:
             coins = _Coins.toss(min(there.values()), run)
             left, tossed = coins.left, coins.tossed
         else:
-            return cls(there, none, 1.0)
+            return cls(there, none, 1.0, by_coins=False)
         at_coins = {"left": left, "right": tossed - left}
         chosen = selection.primary, *selection.profile
         if task.stored is None or not any(isinstance(x, Event) for x in chosen):
             return cls(at_coins, none, coins.fit)
-        return cls(at_coins, {side: there[side] - at_coins[side] for side in _SIDES}, coins.fit)
+        beyond = {side: there[side] - at_coins[side] for side in _SIDES}
+        return cls(at_coins, beyond, coins.fit, by_coins=False)
 
     def seen(
         self, task: Task, sampler: Sampler, data: Any, side: str, reading: _Reading
@@ -211,6 +220,10 @@ class _Fresh:
             current = replace(reading, before=before)
             for seen in sampler.mapped(data, draws, role, side, current, calls=calls):
                 yield seen, bool(is_beyond)
+
+    def tossed(self, chosen: Event | Guess) -> bool:
+        """Return whether coins chose the side of each draw that an event or a guess counts."""
+        return self.by_coins or isinstance(chosen, Guess)
 
     def counted_by(self, chosen: Event | Guess) -> list[int]:
         """Return the number of draws of each side that an event or a guess counts."""
@@ -385,6 +398,7 @@ def _certify(
         refuted=refuted,
         p_value=_p_value(task, tallies[best], weights[best], point) if refuted else 1.0,
         event=tally.chosen,
+        log_e_values=_log_e_values(run, frozen, tallies[0]),
         tally=tally,
         share=weights[for_epsilon],
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
@@ -394,6 +408,17 @@ def _certify(
         is_constant=is_suspiciously_constant(sampler, joined(exploration.draws))
         and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),
     )
+
+
+def _log_e_values(
+    run: Run, frozen: FrozenCounts, primary: Tally | RankedTally
+) -> tuple[float, ...]:
+    """Return the logarithms of the e-values of the bets on the primary event."""
+    if frozen.evidence is None:
+        return ()
+    assert isinstance(primary, Tally)
+    coins, fit = frozen.fresh.tossed(primary.chosen), frozen.fresh.fit
+    return frozen.evidence.log_e_values(primary, run, coins=coins, fit=fit)
 
 
 def _is_certain(tally: Tally) -> bool:

@@ -19,7 +19,7 @@ from dpaudit.mechanisms.interactive import (
     Interactive,
     Strategy,
 )
-from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.kept import Kept, code_digest, source_bytes
 from dpaudit.mechanisms.local import Longitudinal, Shuffled, Summed
 from dpaudit.mechanisms.observed import Observed, may_be_sequential
 from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
@@ -103,6 +103,7 @@ __all__ = [
     "as_rows",
     "check_scheduler",
     "checked_workers",
+    "code_digest",
     "counts_changes",
     "generator",
     "global_generators_kept",
@@ -120,6 +121,7 @@ __all__ = [
     "same_draws",
     "seed_of",
     "slack",
+    "source_bytes",
     "unseeded",
     "words_of_draws",
     "working",

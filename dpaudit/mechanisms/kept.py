@@ -60,7 +60,7 @@ class Kept:
             raise StoreError(
                 f"cache_dir must be the path of a directory, got the file {str(folder)!r}"
             )
-        told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
+        told = {"mechanism": mechanism_name(mechanism), "code": code_digest(mechanism)}
         # A changed mutant gets another folder, but a changed mechanism is an error.
         which = (
             "" if role == "mechanism" else hashlib.sha256(repr((role, told)).encode()).hexdigest()
@@ -124,7 +124,7 @@ def _holds_functions(held: Any) -> bool:
     return any(map(callable, held.values() if isinstance(held, dict) else held))
 
 
-def _code(mechanism: Any) -> str:
+def code_digest(mechanism: Any) -> str:
     """Return a digest of a mechanism's code and of the values bound in the code.
 
     The digest covers the complete file of each function of the mechanism, the values in its
@@ -144,15 +144,15 @@ def _code(mechanism: Any) -> str:
         elif isinstance(one, list | tuple | dict) and _holds_functions(one):
             waiting += one.values() if isinstance(one, dict) else one
         elif inspect.isclass(one):
-            told.update(_source(one))
+            told.update(source_bytes(one))
         elif inspect.isroutine(one):
-            told.update(_source(one))
+            told.update(source_bytes(one))
             cells = getattr(one, "__closure__", None) or ()
             waiting += [cell.cell_contents for cell in cells if not _is_empty(cell)]
             waiting += [*(getattr(one, "__defaults__", None) or ())]
             waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
         elif callable(one) or hasattr(one, "pmf"):
-            told.update(_source(type(one)))
+            told.update(source_bytes(type(one)))
             held = {k: v for k, v in getattr(one, "__dict__", {}).items() if k[:1] != "_"}
             waiting += [value for _, value in sorted(held.items())]
         else:
@@ -160,7 +160,7 @@ def _code(mechanism: Any) -> str:
     return told.hexdigest()
 
 
-def _source(function: Any) -> bytes:
+def source_bytes(function: Any) -> bytes:
     """Return the file that defines an object.
 
     If there is no file, return the object's source, as in a notebook, or else only its name.

@@ -9,7 +9,7 @@ its other lines. An audit uses both. :func:`without`, :func:`patch`, :func:`quie
 from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.edits import NO_CHANGE, CodeMutants, forget, of_code
-from dpaudit.mutants.memory import Memory
+from dpaudit.mutants.memory import Memory, code_hash
 from dpaudit.mutants.mistakes import BUDGET, KINDS
 from dpaudit.mutants.noise import (
     ALL,
@@ -59,6 +59,7 @@ __all__ = [
     "amount_lines",
     "amplifiers",
     "branch",
+    "code_hash",
     "forget",
     "of_code",
     "of_noise",

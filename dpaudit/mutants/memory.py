@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import hashlib
 import itertools
 import sys
 import types
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dpaudit.mechanisms import code_digest, source_bytes
 from dpaudit.mutants.recorder import is_own, is_own_file
 
 _MOST_OBJECTS, _MOST_ENTRIES = 2000, 1000
@@ -54,7 +56,12 @@ class Memory:
 
 
 def _containers(mechanism: Any) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    held = _reached(mechanism)
+    return {name: _mark(one) for name, one in held if isinstance(one, dict | set)}
+
+
+def _reached(mechanism: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the objects that a mechanism's own code refers to, directly or not, with names."""
     seen: dict[int, Any] = {}  # the objects stay alive, so that no id is used twice
     queue: deque[tuple[str, Any]] = deque([("", mechanism)])
     while queue and len(seen) < _MOST_OBJECTS:
@@ -62,11 +69,51 @@ def _containers(mechanism: Any) -> dict[str, tuple[int, ...]]:
         if id(held) in seen:
             continue
         seen[id(held)] = held
-        if isinstance(held, dict | set):
-            found[name] = _mark(held)
-        else:
+        yield name, held
+        if not isinstance(held, dict | set):
             queue.extend(_inside(name, held))
-    return found
+
+
+def code_hash(mechanism: Any) -> str:
+    """Return a hash of a mechanism's own code, and of the values that are bound in it.
+
+    The hash covers the complete source file of each own function, class and module that the
+    mechanism refers to, directly or not. It also covers the values in closures, the arguments bound
+    by ``partial`` and the attributes of objects. It does not cover code of libraries, code that is
+    only imported inside a function, programs that a command runs, and data that are read from
+    files.
+
+    Parameters
+    ----------
+    mechanism : object
+        The mechanism, before it is called.
+
+    Returns
+    -------
+    str
+        A hash of 16 hexadecimal digits, or "" if a bound value has no hash.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> def scaled(data, size, *, rng, scale):
+    ...     return rng.laplace(data.sum(), scale, size)
+    >>> code_hash(partial(scaled, scale=1.0)) == code_hash(partial(scaled, scale=2.0))
+    False
+    """
+    try:
+        digests = {code_digest(mechanism)}
+    except Exception:  # the digest of a strange object may raise anything
+        return ""
+    for _, held in _reached(mechanism):
+        if isinstance(held, types.FunctionType | types.ModuleType | type) and _is_own_code(held):
+            digests.add(hashlib.sha256(source_bytes(held)).hexdigest())
+    return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()[:16]
+
+
+def _is_own_code(held: types.FunctionType | types.ModuleType | type) -> bool:
+    """Return whether a function, a module or a class is not part of a library."""
+    return is_own(held.__code__) if isinstance(held, types.FunctionType) else _is_own(held)
 
 
 def _mark(held: dict[Any, Any] | set[Any]) -> tuple[int, ...]:

@@ -3,9 +3,11 @@
 from dpaudit.results.causes import CAUSES, Cause, CodeLine
 from dpaudit.results.estimates import (
     BY_RANK,
+    Accumulated,
     CanaryGuesses,
     Estimate,
     Histogram,
+    LogEValue,
     LongProfile,
     MarginPoint,
     NoiseMargin,
@@ -13,6 +15,7 @@ from dpaudit.results.estimates import (
     Profile,
     SequentialPath,
     Witness,
+    log_mean,
 )
 from dpaudit.results.family import holm
 from dpaudit.results.mutants import (
@@ -36,6 +39,7 @@ __all__ = [
     "CAUSES",
     "SCHEMA_VERSION",
     "STATUSES",
+    "Accumulated",
     "AuditResult",
     "CanaryGuesses",
     "Cause",
@@ -44,6 +48,7 @@ __all__ = [
     "Estimate",
     "Expectation",
     "Histogram",
+    "LogEValue",
     "LongProfile",
     "MarginPoint",
     "MutantResult",
@@ -63,6 +68,7 @@ __all__ = [
     "beyond",
     "holm",
     "least",
+    "log_mean",
     "mutation_score",
     "number",
     "score_words",

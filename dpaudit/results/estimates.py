@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from dpaudit._json import LATER, Count, Name, Nonnegative, Probability
+from dpaudit._json import LATER, Count, Name, Nonnegative, Probability, Range
 from dpaudit._validate import same_length
 from dpaudit.stats import Counts
 
@@ -208,6 +210,58 @@ class SequentialPath:
         same_length(self, "draws", "log_wealth")
 
 
+LogEValue = Annotated[float, Range(-1e15, 1e15)]
+"""Logarithm of an e-value in a file."""
+
+
+def log_mean(logs: Sequence[float]) -> float:
+    """Return the logarithm of the mean of numbers that are given by their logarithms."""
+    largest = max(logs)
+    return largest + math.log(math.fsum(math.exp(log - largest) for log in logs) / len(logs))
+
+
+@dataclass(frozen=True)
+class Accumulated:
+    """The evidence of all runs of one audit with the same claim and the same code.
+
+    Parameters
+    ----------
+    runs : int
+        Number of runs whose e-values are multiplied.
+    version : int
+        Number of this claim and code in the life of the audit, from 1.
+    log_e_value : float
+        Logarithm of the product of the e-values, at the run after which it was largest.
+    refuted_at : float
+        Logarithm of the product at which the claim is refuted, which is ``log(v (v + 1) /
+        failure_prob)`` for version v.
+    counts : bool
+        Whether this run is one of `runs`. A run adds nothing if it made no draws that certify, or
+        if an earlier run had the same seed.
+    """
+
+    runs: Count
+    version: Count
+    log_e_value: LogEValue
+    refuted_at: LogEValue
+    counts: bool
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the runs together refute the claim."""
+        return self.log_e_value >= self.refuted_at
+
+    def words(self) -> str:
+        """Return the evidence in a few words."""
+        many = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        # Decimal logarithms are rounded in the conservative direction.
+        digits = math.log(10)
+        found = math.floor(self.log_e_value / digits * 10) / 10
+        needed = math.ceil(self.refuted_at / digits * 10) / 10
+        enough = "which is enough" if self.refuted else f"and 10^{needed:.1f} refutes the claim"
+        return f"{many} of this claim and code have the e-value 10^{found:.1f}, {enough}"
+
+
 @dataclass(frozen=True)
 class CanaryGuesses:
     """The guesses of an audit in one run, and the certified epsilons at further deltas.
@@ -322,6 +376,7 @@ class Origin(TypedDict, total=False):
     sequential: bool
     versions: dict[str, str]
     sources: dict[str, str]
+    code: str
     records: Count
     replays: bool
     reason: str

@@ -17,16 +17,19 @@ from dpaudit.results.causes import Cause
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
     BY_RANK,
+    Accumulated,
     CanaryGuesses,
     ClaimFacts,
     Estimate,
     Histogram,
+    LogEValue,
     LongProfile,
     NoiseMargin,
     Origin,
     Profile,
     SequentialPath,
     Witness,
+    log_mean,
 )
 from dpaudit.results.mutants import (
     MutantResult,
@@ -50,6 +53,9 @@ SCHEMA_VERSION = 7
 
 _POINTS = ("pure_dp", "approx_dp", "local_dp", "metric_dp", "longitudinal_dp")
 """Notions whose claim is one epsilon at one delta, and not a curve."""
+
+
+_FIX = "Fix the mechanism, or claim a larger epsilon"
 
 
 @dataclass(frozen=True)
@@ -169,6 +175,12 @@ class AuditResult:
         specific first. No cause is certain.
     again : Reproducer or None
         If the claim is refuted: the program of :meth:`reproducer`.
+    log_e_values : tuple of float
+        Logarithms of e-values against the claim, one for each of several fixed bets. If the claim
+        holds, each e-value is at most 1 on average, and so is their mean (see `log_e_value`). Empty
+        if nothing was drawn, and for methods without a bet.
+    accumulated : Accumulated or None
+        The evidence of all runs of this audit, if the run keeps a history.
     pair : NeighborPair or None
         The two datasets. The pair is stored in a separate file, and is None if that file is
         missing.
@@ -202,6 +214,8 @@ class AuditResult:
     smallest: SmallestPair | None = field(default=None, metadata=LATER)
     causes: tuple[Cause, ...] = field(default=(), metadata=LATER)
     again: Reproducer | None = field(default=None, metadata=LATER, repr=False)
+    log_e_values: tuple[LogEValue, ...] = field(default=(), metadata=LATER)
+    accumulated: Accumulated | None = field(default=None, metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
 
@@ -220,20 +234,24 @@ class AuditResult:
         power : bool, optional
             Whether to raise the error for NO_POWER, too. The default is True.
         """
-        if self.verdict is Verdict.REFUTED or (power and self.verdict is Verdict.NO_POWER):
+        refuted = self.verdict is Verdict.REFUTED or self.status.key == "history"
+        if refuted or (power and self.verdict is Verdict.NO_POWER):
             raise AssertionError(f"\n{self.summary()}")
 
     @property
     def status(self) -> Status:
         """The verdict, compared with the expected verdict."""
         given = any(mutant.is_given for mutant in self.mutants)
-        return status_of(self.verdict, self.expected, has_given=given)
+        more = self.accumulated is not None and self.accumulated.refuted
+        return status_of(self.verdict, self.expected, has_given=given, by_history=more)
 
     @property
     def mismatch(self) -> str | None:
         """The reason why the result makes a run fail, in one sentence; None if it does not."""
         sentences = {
             "refuted": f"the claim is refuted: {self.reason}",
+            "history": "the claim is refuted by all runs together, although not by this run alone: "
+            f"{'' if self.accumulated is None else self.accumulated.words()}. {_FIX}",
             "no_power": f"the audit has no power: {self.reason}",
             "lost": "a known violation was not found again: fix the audit, or remove the mark if "
             "the mechanism was fixed",
@@ -264,6 +282,14 @@ class AuditResult:
     def estimated_epsilon(self) -> float:
         """Point estimate of epsilon at the claimed delta, for the event that certifies epsilon."""
         return self.epsilon.value
+
+    @property
+    def log_e_value(self) -> float | None:
+        """Logarithm of the e-value against the claim: the mean of the e-values of all bets.
+
+        None if there is no e-value.
+        """
+        return log_mean(self.log_e_values) if self.log_e_values else None
 
     @property
     def draws_by_rank(self) -> int:
@@ -330,13 +356,17 @@ class AuditResult:
             rows += [(label, f"{cause.words} ({cause.where})" if cause.where else cause.words)]
             rows += [("", cause.evidence)] if verbose or label != "or" else []
         rows += self._power()
+        rows += [("history", "" if self.accumulated is None else self.accumulated.words())]
         if verbose:
             rows += self._evidence()
         again = "repeat the same call" + f" with seed={self.seed}" * (
             self.diagnostics.canaries is None
         )
         rows += [("reproduce", replay or again)]
-        rows += [("next", self.advice), ("known because", self.origin.get("reason", ""))]
+        rows += [
+            ("next", f"{_FIX}." if self.status.key == "history" else self.advice),
+            ("known because", self.origin.get("reason", "")),
+        ]
         if not verbose:
             notes = f" and {len(self.notes)} note{'s' * (len(self.notes) > 1)}" * bool(self.notes)
             more = f"witness{notes}: result.summary(verbose=True), or -v on the command line"

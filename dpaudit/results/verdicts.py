@@ -84,6 +84,8 @@ STATUSES = {
         # key, word, category, letter, style, meaning
         ("refuted", "REFUTED", "refuted", "R", "bold red",
          "The audit certified a violation of the claim."),
+        ("history", "REFUTED (history)", "refuted by history", "H", "bold red",
+         "The runs of the history together certified a violation, although this run did not."),
         ("lost", "VIOLATION NOT FOUND AGAIN", "lost violations", "L", "bold red",
          "The audit no longer finds a known violation."),
         ("no_power", "NO POWER", "without power", "P", "bold yellow",
@@ -101,16 +103,24 @@ STATUSES = {
 """Statuses by key, the most urgent first."""
 
 
-def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool) -> Status:
+def status_of(
+    verdict: Verdict,
+    expected: Expectation | None,
+    *,
+    has_given: bool,
+    by_history: bool = False,
+) -> Status:
     """Return the status of an audit: its verdict compared with the expected verdict.
 
     NO POWER makes every strict run fail. NO POWER makes any other run fail if the user gave a
-    mutant (`has_given`).
+    mutant (`has_given`). `by_history` says that all runs of a history together refute the claim.
     """
     refuted = verdict is Verdict.REFUTED
     if expected in (Expectation.REFUTED, Expectation.EITHER):
         missed = "lost" if expected == Expectation.REFUTED else "open"
         key = "known" if refuted else missed
+    elif by_history and not refuted:
+        key = "history"
     elif verdict is Verdict.NO_POWER and not has_given and expected is not Expectation.POWER:
         key = "powerless"
     else:

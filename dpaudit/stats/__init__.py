@@ -52,7 +52,7 @@ from dpaudit.stats.rates import (
     guess_refutation_prob,
     loss_of_rates,
 )
-from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
+from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, rates_at, wager
 from dpaudit.stats.walks import Stages, crossing_prob
 
 __all__ = [
@@ -104,6 +104,7 @@ __all__ = [
     "ranked_heights",
     "ranked_p_value",
     "ranked_stages",
+    "rates_at",
     "refutation_prob",
     "refutes",
     "renyi_divergence",

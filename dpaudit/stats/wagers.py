@@ -26,6 +26,13 @@ that two independent counts allow. For each pair of draws, the wealth is divided
 1)^2``, for any result of the solver. So an error of the solver reduces the growth, but the bet
 stays sound.
 
+**A fixed number of draws.** Suppose that rates and bets are fixed before the draws. If n draws are
+made on each side, the wealth is a product of n factors of independent pairs. So its expectation is
+at most 1, and it is a function of the counts of answers. Suppose instead that a fair coin chooses
+the side of each of N draws. Then one draw multiplies the wealth by ``(F(p) + G(q)) / 2 <= B / 2``
+on average. So the price of each draw is ``max(B / 2, 1)``, which is half of the price of a pair on
+the log scale. The numbers of draws of the two sides may then differ, because the coins decide them.
+
 An event is treated as a guess: "left" where it fires, and "right" elsewhere. Therefore the bet also
 uses the complement of the event with exchanged sides.
 
@@ -77,25 +84,30 @@ class Wager:
     log_price: Floats
     growth: Floats
 
-    def log_growth(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> Floats:
+    def log_growth(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], *, coins: bool = False
+    ) -> Floats:
         """Return the logarithm of the factor by which the wealth grows, for each null hypothesis.
 
         Parameters
         ----------
         left, right : ndarray of int, shape (3,)
-            Counts of the answers, for equally many draws of the two sides.
+            Counts of the answers. Without coins, the two sides have equally many draws.
+        coins : bool, optional
+            Whether a fair coin chose the side of each draw. The default is False.
 
         Raises
         ------
         ValueError
-            If the numbers of draws differ. The price is for a pair of draws.
+            If the numbers of draws differ, and no coins decided them.
         """
-        pairs = int(left.sum())
-        if pairs != int(right.sum()):
+        n, m = int(left.sum()), int(right.sum())
+        if n != m and not coins:
             raise ArgumentError(
-                f"left and right must be answers to equally many draws, got {pairs} answers "
-                f"on the left and {int(right.sum())} on the right"
+                f"left and right must be answers to equally many draws, got {n} answers "
+                f"on the left and {m} on the right"
             )
+        pairs = (n + m) / 2
         return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
 
     def part(self, first: int, last: int) -> Wager:
@@ -163,6 +175,46 @@ def wager(
     idle = ~(growth > 0)
     log_a[idle], log_b[idle], price[idle], growth[idle] = 0.0, 0.0, 0.0, 0.0
     return Wager(log_a, log_b, price, growth)
+
+
+def rates_at(left: Floats, right: Floats, epsilon: Floats, delta: float) -> tuple[Floats, Floats]:
+    """Return rates that need a given epsilon at `delta`, near to rates that earlier draws suggest.
+
+    The mean of the two sides is kept, and their difference is scaled until the larger of the two
+    losses is epsilon. A difference in the wrong direction counts as a small one in the right
+    direction. The result is a proposal for a bet, so no certified number relies on its accuracy.
+
+    Parameters
+    ----------
+    left, right : ndarray, shape (3,)
+        Rates of the answers on the two sides.
+    epsilon : ndarray, shape (n,)
+        Epsilon of each proposal, >= 0.
+    delta : float
+        Delta, in [0, 1].
+
+    Returns
+    -------
+    left, right : ndarray, shape (n, 3)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coin = np.array([0.6, 0.4, 0.0]), np.array([0.4, 0.6, 0.0])
+    >>> p, q = rates_at(*coin, np.array([1.0, 2.0]), 0.0)
+    >>> np.log(p[:, 0] / q[:, 0]).round(3)
+    array([1., 2.])
+    """
+    theta = np.exp(np.minimum(epsilon, _LARGEST_EPSILON))
+    mean = (left + right) / 2
+    half = np.maximum([left[LEFT] - mean[LEFT], right[RIGHT] - mean[RIGHT]], _LEAST)
+    # The constraint of an answer binds if its rates are the mean plus and minus this number.
+    limits = [(mean[at] * (theta - 1) + delta) / (1 + theta) for at in (LEFT, RIGHT)]
+    scale = np.minimum(limits[LEFT] / half[LEFT], limits[RIGHT] / half[RIGHT])
+    move = np.stack([scale * half[LEFT], -scale * half[RIGHT], np.zeros_like(scale)], axis=1)
+    if mean[NEITHER] > 0:
+        move[:, NEITHER] = -move.sum(axis=1)
+    return np.clip(mean + move, 0.0, 1.0), np.clip(mean - move, 0.0, 1.0)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

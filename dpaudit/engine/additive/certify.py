@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpaudit.engine.additive.exact import search_with_noise
 from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
@@ -45,8 +46,14 @@ from dpaudit.stats import RateBounds
 
 Floats = NDArray[np.float64]
 
+Pair = tuple[Floats, Floats]
+"""Probabilities of a question's events at the centres: of the likelier side, and of the other."""
+
 MAX_EXPLORE = 30_000
 """Exploration draws per dataset; values are smooth, and more would not find better events."""
+
+_LEAST_LOG = -1e12
+"""Least logarithm of an e-value. It replaces -inf, because a file holds finite numbers."""
 
 MAX_DRAWS = 4 * 10**6
 """Certifying draws per dataset, whose values are kept in memory."""
@@ -172,6 +179,7 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
     long = values.profile()
+    pairs = [values.pair(i) for i in range(len(plan.questions))]
     event = plan.questions[for_epsilon].candidate
     p, q = values.means(for_epsilon)
     return Certificate.of(
@@ -195,22 +203,44 @@ def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certifica
         histogram=values.histogram(for_epsilon),
         mechanism_seconds=frozen.sampler.seconds,
         refuted=refuted,
-        p_value=_p_value(task, plan, values) if refuted else 1.0,
+        p_value=_p_value(task, plan, pairs) if refuted else 1.0,
+        log_e_values=(_log_e_value(plan, pairs),),
         bounds=tuple(bounds),
         long_profile=long,
     )
 
 
-def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
+def _p_value(task: Task, plan: Plan, x: list[Pair]) -> float:
     """Return the smallest failure probability at which the claim is refuted with these weights.
 
     By Markov's inequality for each of the wealths, the result is a p-value.
     """
-    logs = []
-    for i, (question, weight) in enumerate(zip(plan.questions, plan.weights, strict=True)):
-        wealth = question.bet.log_wealth(*values.pair(i), *plan.point)
-        logs.append(-wealth - math.log(weight))
-    return math.exp(min([*logs, math.log(task.failure_prob)]))
+    return math.exp(min(-max(_log_wealths(plan, x)), math.log(task.failure_prob)))
+
+
+def _log_wealths(plan: Plan, x: list[Pair]) -> list[float]:
+    """Return the logarithm of each wealth against the claim, times its weight."""
+    return [
+        question.bet.log_wealth(*pair, *plan.point) + math.log(weight)
+        for question, weight, pair in zip(plan.questions, plan.weights, x, strict=True)
+    ]
+
+
+def _log_e_value(plan: Plan, x: list[Pair]) -> float:
+    """Return the logarithm of the total wealth, which is an e-value.
+
+    The weights sum to at most 1, and each wealth is at most 1 on average if the claim holds. Some
+    questions have no bet that the claim admits, whatever the draws are. These questions keep their
+    wealth.
+    """
+    none = np.zeros(1), np.zeros(1)
+    logs = [
+        log if question.bet.log_wealth(*none, *plan.point) > -math.inf else math.log(weight)
+        for log, question, weight in zip(
+            _log_wealths(plan, x), plan.questions, plan.weights, strict=True
+        )
+    ]
+    return max(float(special.logsumexp(logs)), _LEAST_LOG)
 
 
 class _CentersOnly:
