@@ -20,6 +20,7 @@ from dpaudit.results import (
 
 _LEVELS = {
     "refuted": ("dpaudit/refuted", "error"),
+    "history": ("dpaudit/refuted", "error"),
     "known": ("dpaudit/refuted", "note"),
     "no_power": ("dpaudit/no-power", "error"),
     "powerless": ("dpaudit/no-power", "warning"),
@@ -130,7 +131,7 @@ class AuditSection(Section[AuditResult]):
 
     def fault(self, record: AuditResult) -> What:
         """Return the change "the claim is refuted", or None if the claim is not refuted."""
-        return What.REFUTED if record.status.key == "refuted" else What.UNDECLARED
+        return What.REFUTED if record.status.key in ("refuted", "history") else What.UNDECLARED
 
 
 AUDITS = AuditSection()

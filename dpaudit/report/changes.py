@@ -147,7 +147,12 @@ def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] |
 def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
     """Return the change of declaration of an audit with an unchanged verdict, or None."""
     if old.mismatch is None and new.mismatch is not None:
-        worse = {"refuted": What.REFUTED, "lost": What.LOST, "no_power": What.POWER}
+        worse = {
+            "refuted": What.REFUTED,
+            "history": What.REFUTED,
+            "lost": What.LOST,
+            "no_power": What.POWER,
+        }
         sentence = f"{new.mismatch} (before, as declared: {old.status.word})"
         return worse.get(new.status.key, What.UNDECLARED), sentence
     if old.mismatch is not None and new.mismatch is None:

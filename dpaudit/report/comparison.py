@@ -29,7 +29,7 @@ _SECTIONS = (
 )
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
-MAY_DIFFER = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
+MAY_DIFFER = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "accumulated"}
 """Fields that differ between two runs of the same code, at any place of a record."""
 
 

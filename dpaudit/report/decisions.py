@@ -26,7 +26,7 @@ CARDS = 6
 LINES = 24
 _REASON = 120
 
-_IN_FULL = ("refuted", "lost", "no_power")
+_IN_FULL = ("refuted", "history", "lost", "no_power")
 _IN_A_LINE = ("powerless", "open", "known")
 
 
@@ -138,11 +138,12 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
         more.append(
             f"{_audits(rest)} found no violation but did find mutants; this does not prove privacy."
         )
-    if count := found["refuted"]:
+    if count := found["refuted"] + found["history"]:
         claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
         sentence = f"{count} of {claims} {'is' if count == 1 else 'are'} refuted."
-        worst = next(result for result in results if result.status.key == "refuted")
-        return "refuted", f"{sentence} {_worst(worst)}", " ".join(more)
+        worst = next((result for result in results if result.status.key == "refuted"), None)
+        words = "All runs of the history together refute it." if worst is None else _worst(worst)
+        return "refuted", f"{sentence} {words}", " ".join(more)
     sentence = "No claim is refuted"
     if found["known"]:
         sentence = f"No new violation. {_known(found['known'])} reproduced"

@@ -30,6 +30,7 @@ def run_lines(run: StoredRun, records: Sequence[Record], report: Path | None) ->
             f"{many} correct except with probability at most {max(adjusted.values()):.2g} (by "
             "Holm's method)"
         )
+    lines += [f"history: {sentence}" for sentence in run.history]
     if run.skipped:
         lines.append(f"{len(run.skipped)} skipped (see above)")
     if not run.complete:

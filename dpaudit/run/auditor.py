@@ -31,6 +31,7 @@ from dpaudit.mechanisms import (
     is_seeded,
     may_be_sequential,
 )
+from dpaudit.mutants import code_hash
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.settings import PROFILES, RunSettings
@@ -123,6 +124,7 @@ class Auditor:
             method = "sequential" if wanted else "fixed"
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"
+        code = code_hash(mechanism)  # before the mechanism is called and may change
         with self._running(id, settings) as how:
             result = audit(
                 mechanism,
@@ -138,7 +140,8 @@ class Auditor:
                 id=id,
                 settings=how,
             )
-        result = result.with_origin({"replays": replays(result, mechanism, mutants)}, self.expected)
+        facts = {"replays": replays(result, mechanism, mutants), "code": code}
+        result = result.with_origin(facts, self.expected)
         self.results.append(result)
         self._claims[id] = claim
         return result

@@ -91,6 +91,11 @@ def main() -> None:
     type=float,
     help="Stop an audit after this many seconds; kill its process ten seconds later.",
 )
+@click.option(
+    "--history",
+    type=PathArgument(dir_okay=False),
+    help="Keep the evidence of all runs in this file, and combine it.",
+)
 @workers_option
 @verbose_option
 def run(

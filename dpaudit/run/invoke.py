@@ -170,6 +170,7 @@ class RunSelection:
     resume: bool
     junit: Path | None = None
     sarif: Path | None = None
+    history: Path | None = None
 
     def __post_init__(self) -> None:
         # Pytest has no public check of this, and a worker would find the fault only during
@@ -204,6 +205,8 @@ class RunSelection:
             # that report.
             arguments += [f"--junitxml={self.junit}", "-o", "junit_suite_name=dpaudit"]
             arguments += ["-o", "junit_duration_report=call"]
+        if self.history is not None:
+            arguments.append(f"--dpaudit-history={self.history}")
         if self.resume:
             arguments.append("--dpaudit-resume")
         return run_pytest(arguments, [asked, display])

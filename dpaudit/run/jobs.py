@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from dpaudit.run.damage import Condition
 from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.provenance import is_current, sources, versions
 from dpaudit.run.settings import RunSettings, settings_of
-from dpaudit.store import Record, load_finished
+from dpaudit.store import History, HistoryLine, Record, load_finished, read_history
 
 _sources = pytest.StashKey[dict[str, str]]()
+_history = pytest.StashKey[History | None]()
 
 
 class UnexpectedVerdict(Exception):
@@ -155,6 +157,10 @@ class AuditJob(Job):
         worker = getattr(item.config, "workerinput", {}).get("workerid", "main")
         progress = None if out is None else ProgressWriter(Path(out), worker)
         self.auditor = Auditor(self.id, self.settings, self._expected, progress)
+        if _history not in item.config.stash:  # the history of earlier runs, read once
+            path = item.config.getoption("--dpaudit-history")
+            item.config.stash[_history] = None if path is None else read_history(Path(path))[0]
+        self._earlier = item.config.stash[_history]
 
     def _known_violation(self, reason: str, profile: str = "quick") -> None:
         """Expect a refutation in the given profile and in larger profiles."""
@@ -172,6 +178,17 @@ class AuditJob(Job):
     def declared(self, record: Record) -> Any:
         """Return the expectation of an audit; a record of functions keeps its own expectation."""
         return self.auditor.expected if isinstance(record, AuditResult) else record.expected
+
+    def _with_origin(self, record: Record, origin: dict[str, Any]) -> Record:
+        """Add the evidence of earlier runs to a result."""
+        record = super()._with_origin(record, origin)
+        if not isinstance(record, AuditResult):
+            return record
+        found = None
+        if self._earlier is not None:
+            line = HistoryLine.of(record, failure_prob=self.settings.failure_prob)
+            found = self._earlier.accumulated(line)
+        return replace(record, accumulated=found)
 
     def made(self, seconds: float) -> list[Record]:
         """Return the results of all checks, and the record of the checks of functions."""

@@ -58,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option(
         "-resume", "keep the results of an interrupted run in --dpaudit-out", action="store_true"
     )
+    option("-history", "keep the evidence of all runs in this file", metavar="FILE")
     collect = "collect audit_*.py and ledger_*.py files, and audit_* functions"
     parser.addini("dpaudit_collect", collect, "bool", default=False)
     parser.addini("dpaudit_strict", "as --dpaudit-strict, for every run", "bool", default=False)
@@ -89,8 +90,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # errors.
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")
     settings = settings_of(config)  # bad options are refused before anything is run
-    if out is None and config.getoption("--dpaudit-resume"):
-        raise pytest.UsageError("--dpaudit-resume must be given with --dpaudit-out")
+    for name in ("resume", "history"):
+        if out is None and config.getoption(f"--dpaudit-{name}"):
+            raise pytest.UsageError(f"--dpaudit-{name} must be given with --dpaudit-out")
     if out is not None and not hasattr(config, "workerinput"):
         from dpaudit.errors import StoreError
         from dpaudit.run.session import AuditSession

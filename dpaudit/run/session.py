@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -18,15 +18,20 @@ import pytest
 
 from dpaudit.engine import versions
 from dpaudit.errors import StoreError
+from dpaudit.results import AuditResult
 from dpaudit.run.carry import Cargo, cargo_of, collected, reason_of, skip_reason
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import (
     RESULTS,
+    History,
+    HistoryLine,
     KeptRecord,
+    Lock,
     Record,
     StoredRun,
+    add_to_history,
     append,
     check_writable,
     drop_rerun,
@@ -35,6 +40,7 @@ from dpaudit.store import (
     kind_of_record,
     kinds,
     load_run,
+    read_history,
     rows_of,
     save_packed,
     save_record,
@@ -118,6 +124,8 @@ class AuditSession:
         self.asked = asked_of(config, settings)
         check_writable(out)
         self._lock = hold(out, self.asked.command)
+        self._history: tuple[Path, Lock] | None = None
+        self._of_history: tuple[str, ...] = ()
         self._made: dict[_Key, Record] = {}
         self.problems: list[str] = []
         self._skipped: list[str] = []
@@ -132,10 +140,34 @@ class AuditSession:
         try:
             clear_progress(out)
             self.asked.clear_exports()
+            if (path := config.getoption("--dpaudit-history")) is not None:
+                self._history = Path(path), self._hold_history(Path(path))
             self.before = Before(self)
         except BaseException:
-            self._lock.release()
+            self._release()
             raise
+
+    def _release(self) -> None:
+        """Allow the next run to start."""
+        self._lock.release()
+        if self._history is not None:
+            self._history[1].release()
+
+    def _hold_history(self, path: Path) -> Lock:
+        """Take the lock of the history, and check the history before hours of work."""
+        if path.is_dir():
+            raise StoreError(f"cannot write {path}: it is a directory")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        lock = hold(path, self.asked.command)
+        try:
+            read_history(path)
+        except BaseException:
+            lock.release()
+            raise
+        return lock
 
     # --- events of the run ---
 
@@ -246,6 +278,7 @@ class AuditSession:
             except StoreError as error:
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
                 self.problems.append(f"the run ended early: {error}")
+            self._add_to_history()
             self.run = self._save(complete=session.exitstatus in (0, 1, 5))
             if self.asked.sarif is not None:
                 write_atomic(self.asked.sarif, sarif(self.run, self.records))
@@ -259,9 +292,20 @@ class AuditSession:
     def pytest_unconfigure(self) -> None:
         """Allow the next run to start."""
         clear_progress(self.out)
-        self._lock.release()
+        self._release()
 
     # --- stored data ---
+
+    def _add_to_history(self) -> None:
+        """Add a line to the history for each audit that reached a verdict."""
+        if self._history is None:
+            return
+        made = [record for record in self._made.values() if isinstance(record, AuditResult)]
+        failure_prob, start = self.settings.failure_prob, self._started
+        lines = [HistoryLine.of(one, failure_prob=failure_prob, made=start) for one in made]
+        path, _ = self._history
+        history, seal = add_to_history(path, lines)
+        self._of_history = history_words(path, history, seal, made)
 
     def _save(self, *, complete: bool) -> StoredRun:
         run = self._as_run(complete=complete)
@@ -292,6 +336,7 @@ class AuditSession:
             skipped=tuple(dict.fromkeys([*self._skipped, *self.before.skipped(self._ran)])),
             kept=tuple(older for _, older in kept),
             facts=facts,
+            history=self._of_history,
             complete=complete and (not kept or (before is not None and before.complete)),
         )
 
@@ -309,6 +354,37 @@ class AuditSession:
         given = [Path(words) for words in config.args if "::" not in words]
         inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
         return self.asked.whole or inside
+
+
+def history_words(
+    path: Path, history: History, seal: str, made: Sequence[AuditResult]
+) -> tuple[str, ...]:
+    """Return what a run reports of its history, in sentences."""
+    count, runs = len(history.lines), len({line.made for line in history.lines})
+    if not count:
+        return (f"{path} has no line yet, because no audit reached a verdict",)
+    words = [
+        f"{path} has {count:,} {'line' if count == 1 else 'lines'} of {runs:,} "
+        f"{'run' if runs == 1 else 'runs'}, and its last checksum is {seal[:12]}",
+        "probability that any certified number of these runs is wrong: at most "
+        f"{history.individual_error:.2g}; that the history ever refutes a claim that holds: at "
+        f"most {history.error:.2g}, for any number of runs",
+    ]
+    known = [one for one in made if one.accumulated is not None]
+    if only := [one.id for one in known if one.status.key == "history"]:
+        words.append(f"refuted by all runs together, but not by this run: {', '.join(only)}")
+    if same := [one for one in known if one.accumulated and not one.accumulated.counts]:
+        words.append(
+            f"{len(same)} of {len(made)} audits add no evidence, because an earlier run of the "
+            f"same code had seed {same[0].seed}. Pass another --seed to each run, such as the "
+            "number of the CI run"
+        )
+    if strange := [one.id for one in made if one.log_e_values and not one.origin.get("code")]:
+        words.append(
+            f"not combined, because the code has no hash: {', '.join(strange)}. Bind only plain "
+            "values to the mechanism"
+        )
+    return tuple(words)
 
 
 class Before:

@@ -4,6 +4,7 @@ The results are versioned, written atomically, sealed, and checked when they are
 """
 
 from dpaudit._files import write_atomic
+from dpaudit.store.history import History, HistoryLine, add_to_history, read_history
 from dpaudit.store.journal import JOURNAL, append, drop_rerun
 from dpaudit.store.lock import Lock, hold
 from dpaudit.store.records import (
@@ -41,11 +42,14 @@ __all__ = [
     "AUDIT",
     "JOURNAL",
     "RESULTS",
+    "History",
+    "HistoryLine",
     "KeptRecord",
     "Kind",
     "Lock",
     "Record",
     "StoredRun",
+    "add_to_history",
     "append",
     "by_kind",
     "check_writable",
@@ -63,6 +67,7 @@ __all__ = [
     "pack",
     "pair_bytes",
     "place_of",
+    "read_history",
     "read_whole_run",
     "rows_of",
     "save_packed",

@@ -85,6 +85,8 @@ class StoredRun:
         Audits that were not made, each with the reason.
     kept : tuple of KeptRecord
         Records of earlier runs that this run did not renew.
+    history : tuple of str
+        Sentences about the history of the project, if the run keeps one.
     facts : dict
         Data that kinds of records store next to the records, by the name of the kind.
     complete : bool
@@ -103,6 +105,7 @@ class StoredRun:
     skipped: tuple[str, ...] = ()
     kept: tuple[KeptRecord, ...] = field(default=(), repr=False)
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
+    history: tuple[str, ...] = field(default=(), metadata=_json.LATER)
     complete: bool = False
 
 
