@@ -2,6 +2,7 @@
 
     python -m benchmarks.soundness [--audits 2000] [--draws 3000] [--failure-prob 0.05 0.001]
                                    [--mode fixed few stored sequential smoothed]
+    python -m benchmarks.soundness --history [--lives 2000] [--violated 40]
 
 `few` has a tenth of the draws. At this number of draws, guesses by rank are used too. `stored` has
 outputs that were drawn before, with three times as many outputs on one side. Audits in one run are
@@ -11,6 +12,13 @@ Each audit explores, freezes and certifies from the start, with its own seed. Th
 audits that refute the claim. The benchmark also counts audits in which any certified number
 (epsilon, delta or a point of the profile) exceeds the exact number. The two shares must stay below
 failure_prob + 3 standard errors.
+
+`--history` counts projects whose history ever refutes a claim. A life has 100 runs of one audit,
+and each run has 3,000 draws per dataset. The code changes before a run with probability 0, 0.1 or
+1. The mechanism is randomised response with exactly the claimed epsilon, where all bets are fair.
+Its counts are drawn directly, because 600,000 whole audits would take a day. The bets and the
+history are those of an audit. Then whole audits show after how many runs a claim of 1 is refuted if
+the true epsilon is larger.
 """
 
 from __future__ import annotations
@@ -35,7 +43,9 @@ from dpaudit import (
     within_sensitivity,
 )
 from dpaudit import neighbors as nb
+from dpaudit.engine.evidence import Evidence
 from dpaudit.stats import hockey_stick_density, oracles
+from dpaudit.store import History, HistoryLine
 
 DELTA = 0.01
 SIGMA, RATE = 1.0, 0.3
@@ -151,6 +161,68 @@ def judge(mode, name, seeds, draws, failure_prob):
     return refuted, exceeded
 
 
+RUNS, LEVEL, EXPLORED, CERTIFYING = 100, 0.05, 900, 2100
+
+
+def line(seed, code, values, failure_prob):
+    """Return a line of a history."""
+    return HistoryLine(
+        "audit", "claim", "", str(code), seed, tuple(map(float, values)), failure_prob,
+        failure_prob, Verdict.NOT_REFUTED, "", "",
+    )  # fmt: skip
+
+
+def life_refutes(seed, change):
+    """Return whether the history of a valid claim ever refutes it."""
+    rng = np.random.default_rng([seed, int(100 * change)])
+    rates = 1 / (1 + np.exp(-1.0)), 1 / (1 + np.e)
+    code, lines = 0, []
+    for run in range(RUNS):
+        code += bool(rng.random() < change)
+        seen = [(rng.binomial(EXPLORED, rate) + 0.5) / (EXPLORED + 1) for rate in rates]
+        bets = Evidence.against(*(np.array([rate, 1 - rate, 0.0]) for rate in seen), 1.0, 0.0)
+        hits = [rng.binomial(CERTIFYING, rate) for rate in rates]
+        sides = [np.array([hit, CERTIFYING - hit, 0]) for hit in hits]
+        lines.append(line(run, code, bets.wager.log_growth(*sides), LEVEL))
+    last = {one.code: at for at, one in enumerate(lines)}  # evidence counts at its largest
+    return any(History(lines[:at]).accumulated(lines[at]).refuted for at in last.values())
+
+
+def runs_to_refute(seed, epsilon, failure_prob, draws=3000):
+    """Return after how many runs a history refutes epsilon = 1, and whether a single run does."""
+    mechanism = partial(noise.randomized_response, epsilon=epsilon)
+    pair, lines, alone = NeighborPair(np.array([1]), np.array([0])), [], False
+    for run in range(10 * RUNS):
+        result = audit(
+            mechanism, PureDP(1.0), pair, draws=draws, mutants=None, failure_prob=failure_prob,
+            seed=1000 * seed + run, id="history",
+        )  # fmt: skip
+        alone |= result.verdict is Verdict.REFUTED
+        lines.append(line(run, 0, result.log_e_values, failure_prob))
+        if History(lines[:-1]).accumulated(lines[-1]).refuted:
+            return run + 1, alone
+    return 10 * RUNS, alone
+
+
+def histories(lives, violated):
+    """Print how often histories are wrong, and how fast they refute."""
+    with ProcessPoolExecutor() as pool:
+        print(f"{lives} lives of {RUNS} runs of a valid claim, failure_prob {LEVEL}")
+        for change in (0.0, 0.1, 1.0):
+            count = sum(pool.map(partial(life_refutes, change=change), range(lives), chunksize=10))
+            print(f"code changes in {change:>4.0%} of the runs: refuted {count / lives:.4f}")
+        print(f"{violated} projects that claim epsilon = 1, failure_prob 1e-06, 3,000 draws a run")
+        for epsilon in (1.05, 1.1, 1.2):
+            work = partial(runs_to_refute, epsilon=epsilon, failure_prob=1e-6)
+            runs, alone = zip(*pool.map(work, range(violated)), strict=True)
+            low, middle, high = np.quantile(runs, [0.1, 0.5, 0.9], method="higher")
+            print(
+                f"true epsilon {epsilon}: refuted after {middle} runs (10%: {low}, 90%: {high}); "
+                f"a single run refuted in {sum(alone)} of {violated}",
+                flush=True,
+            )
+
+
 def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -158,7 +230,13 @@ def main():
     parser.add_argument("--draws", type=int, default=3000)
     parser.add_argument("--failure-prob", type=float, nargs="+", default=[0.05, 0.001])
     parser.add_argument("--mode", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--history", action="store_true")
+    parser.add_argument("--lives", type=int, default=2000)
+    parser.add_argument("--violated", type=int, default=40)
     args = parser.parse_args()
+    if args.history:
+        histories(args.lives, args.violated)
+        return
     print(f"{args.audits} audits each of {args.draws:,} draws per dataset")
     print(
         f"{'mode':<12}{'mechanism':<36}{'failure_prob':>13}{'refuted':>9}{'any wrong':>11}  allowed"

@@ -360,7 +360,7 @@ def history_words(
     path: Path, history: History, seal: str, made: Sequence[AuditResult]
 ) -> tuple[str, ...]:
     """Return what a run reports of its history, in sentences."""
-    count, runs = len(history.lines), len({line.made for line in history.lines})
+    count, runs = len(history.lines), len({(line.made, line.seed) for line in history.lines})
     if not count:
         return (f"{path} has no line yet, because no audit reached a verdict",)
     words = [

@@ -8,8 +8,8 @@ e-values of a stream have J columns, one for each bet. Let ``E_j(r)`` be the e-v
 r. Suppose that the mechanism satisfies the claim. The draws of run r are independent of earlier
 draws, because its seed is new. The bets are chosen before the certifying draws. So the mean of
 ``E_j(r)``, given all earlier runs, is at most 1. Then ``W(r) = mean_j E_j(1) ... E_j(r)`` is a
-non-negative supermartingale that starts at 1. By Ville's inequality, W *ever* reaches ``1 / a`` with
-probability at most a. The number of runs does not matter, nor when somebody reads the history.
+non-negative supermartingale that starts at 1. By Ville's inequality, W *ever* reaches ``1 / a``
+with probability at most a. The number of runs does not matter, nor when somebody reads the history.
 
 Let the streams of one audit be numbered v = 1, 2, ... by their first run. A new code or a new claim
 starts a new stream. Stream v gets the level ``a_v = failure_prob / (v (v + 1))``, which is fixed
@@ -28,10 +28,12 @@ settings are. So the first of them counts, and the others do not.
 **Codes.** The hash of the code need not see every change. If it misses a change, the refutation
 says that at least one of the versions in the stream violates the claim.
 
-The theorem assumes that every finished run of the audit is in the file. A run that ends in an error
-has no verdict and no line. Each line holds the checksum of the line before, so a line that is
-removed, inserted or changed makes the file unreadable. The checksums are no signatures. They do not
-detect that the last lines were cut off, or that somebody wrote the whole file anew.
+**Assumptions.** Every run of the audit that reached a verdict is in the file. Whether a run reaches
+a verdict does not depend on its certifying draws. (dpaudit itself refuses independent draws with
+probability at most 1e-9.) A run that ends in an error has no verdict and no line. Each line holds
+the checksum of the line before, so a line that is removed, inserted or changed makes the file
+unreadable. The checksums are no signatures. They do not detect that the last lines were cut off, or
+that somebody wrote the whole file anew.
 """
 
 from __future__ import annotations
