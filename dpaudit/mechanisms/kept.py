@@ -143,6 +143,8 @@ def code_digest(mechanism: Any) -> str:
             waiting += [one.func, *one.args, *(v for _, v in sorted(one.keywords.items()))]
         elif isinstance(one, list | tuple | dict) and _holds_functions(one):
             waiting += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, set | frozenset):  # the order of words differs between processes
+            told.update(repr(sorted(map(repr, one))).encode())
         elif inspect.isclass(one):
             told.update(source_bytes(one))
         elif inspect.isroutine(one):

@@ -259,7 +259,9 @@ class Accumulated:
         found = math.floor(self.log_e_value / digits * 10) / 10
         needed = math.ceil(self.refuted_at / digits * 10) / 10
         enough = "which is enough" if self.refuted else f"and 10^{needed:.1f} refutes the claim"
-        return f"{many} of this claim and code have the e-value 10^{found:.1f}, {enough}"
+        which = f" (version {self.version})" * (self.version > 1)
+        have = "has" if self.runs == 1 else "have"
+        return f"{many} of this claim and code{which} {have} the e-value 10^{found:.1f}, {enough}"
 
 
 @dataclass(frozen=True)
