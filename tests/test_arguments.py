@@ -519,6 +519,7 @@ def table() -> dict[str, Call]:
         ),
         # --- stored results ---
         "store.load_result": Call(lambda: {"path": "nowhere"}, {"path": {"'x'"}}),
+        "store.read_history": Call(lambda: {"path": "nowhere"}, {"path": {"'x'"}}),
         "store.load_run": Call(lambda: {"out": "nowhere"}, {"out": {"'x'"}}),
         # --- ledger ---
         "statement": Call(lambda: {"id": "paper.lemma1"}, {"kind": TEXT, "replays": FLAG}),
@@ -773,7 +774,7 @@ READ_ONLY = set(
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.NearestPrivatePair oracles.PatternDistribution
-    results.CanaryGuesses
+    results.CanaryGuesses results.Accumulated store.History store.HistoryLine
     results.Estimate results.Witness results.Profile results.MutantResult results.MutantStatus
     results.SmallestPair results.Cause results.CodeLine
     results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation

@@ -24,6 +24,7 @@ from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import (
+    JOURNAL,
     RESULTS,
     History,
     HistoryLine,
@@ -157,6 +158,9 @@ class AuditSession:
         """Take the lock of the history, and check the history before hours of work."""
         if path.is_dir():
             raise StoreError(f"cannot write {path}: it is a directory")
+        files = (self.out / RESULTS, self.out / JOURNAL, self.asked.junit, self.asked.sarif)
+        if path.resolve() in [file.resolve() for file in files if file is not None]:
+            raise StoreError(f"the history must be a file of its own, got {path}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

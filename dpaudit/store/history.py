@@ -41,11 +41,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit import _json
+from dpaudit import _json, _validate
 from dpaudit._files import read_regular, write_atomic
 from dpaudit.errors import StoreError
 from dpaudit.results import Accumulated, AuditResult, LogEValue, Verdict, log_mean
@@ -216,16 +217,28 @@ def _products(lines: Iterable[HistoryLine]) -> Iterator[float]:
         yield log_mean(logs)
 
 
-def read_history(path: Path) -> tuple[History, str]:
+def read_history(path: str | os.PathLike[str]) -> tuple[History, str]:
     """Read a history, and return it with the checksum of its last line.
 
     A file that does not exist is an empty history.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    History
+    str
+        Checksum of the last line; "" for an empty history.
 
     Raises
     ------
     StoreError
         If a line is damaged, or does not follow the line before it.
     """
+    path = _validate.path(path=path)
     try:
         content = read_regular(path, LARGEST_JSON)
     except FileNotFoundError:

@@ -141,6 +141,34 @@ def test_a_damaged_history_is_refused_before_the_run(home: Any) -> None:
     assert run(home).code == 0  # no lock was left
 
 
+@pytest.mark.parametrize("name", ["reports/results.json", "reports/results.jsonl", "x.sarif", "."])
+def test_a_history_needs_a_file_of_its_own(home: Any, name: str) -> None:
+    done = home.dpaudit("run", "--jobs", "0", "--sarif", "x.sarif", "--history", name)
+    assert done.code == 4
+    assert "istory" in done.err + done.out
+    assert not (home.path / "reports/results.json").exists()
+
+
+def test_workers_read_the_history(home: Any) -> None:
+    run(home)
+    with_evidence(home, 40.0)
+    done = home.dpaudit_process("run", "--history", FILE, "--jobs", "2", "--seed", "1")
+    assert done.code == 1
+    done.matches("REFUTED (history)*")
+
+
+def test_a_resumed_run_counts_its_audits_once(home: Any) -> None:
+    run(home)
+    data = home.json("reports/results.json")
+    home.reseal("reports/results.json", run={**data["run"], "complete": False})
+    assert run(home, "--resume").code == 0
+    first, second = lines_of(home)
+    assert replace(second, made=first.made) == first
+    result = load_result(home.path / "reports/audits/audit_mine.audit_response.json")
+    assert result.accumulated is not None
+    assert (result.accumulated.runs, result.accumulated.counts) == (1, False)
+
+
 def test_the_plugin_needs_a_directory_for_its_results(home: Any) -> None:
     done = home.pytest("audits", "--dpaudit", f"--dpaudit-history={FILE}")
     assert done.code == 4
