@@ -6,7 +6,7 @@ import itertools
 import math
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom, multinomial
 
+import dpaudit.stats.wagers
 from algorithms.common import noise
 from dpaudit import (
     AdditiveNoise,
@@ -24,8 +25,11 @@ from dpaudit import (
     audit,
     audit_outputs,
 )
+from dpaudit.engine.additive.certify import _log_e_value
+from dpaudit.engine.bets import Game
 from dpaudit.engine.certificate import Tally, tally_of
 from dpaudit.engine.evidence import EXCESSES, Evidence, _subset
+from dpaudit.engine.task import Run
 from dpaudit.events import Event, Guess
 from dpaudit.stats import Target, rates_at
 from tests.statistical import assert_frequencies
@@ -124,6 +128,32 @@ def test_guesses_that_abstain_have_mean_at_most_one(
         assert (mean <= 1 + 1e-10).all(), (p, q)
 
 
+@pytest.mark.parametrize("coins", [False, True])
+def test_an_error_of_the_solver_is_paid_for(monkeypatch: pytest.MonkeyPatch, coins: bool) -> None:
+    """A wrong closest point makes the ratios unfair, and only the price keeps the mean below 1."""
+    right_one = dpaudit.stats.wagers._closest
+
+    def wrong(*arguments: Any) -> Any:
+        p, q, k, m = right_one(*arguments)
+        return p * [0.97, 1.0, 1.0], q * [1.0, 0.97, 1.0], k, m
+
+    monkeypatch.setattr(dpaudit.stats.wagers, "_closest", wrong)
+    evidence, total = bets((0.9, 0.1), (1.0, 0.0)), 6
+    worst = np.zeros(len(EXCESSES))
+    for p, q in null_points(1.0, 0.0):
+        mean = np.zeros(len(EXCESSES))
+        for n in range(total + 1) if coins else [total // 2]:
+            weight = binom.pmf(n, total, 0.5) if coins else 1.0
+            for a, b in itertools.product(range(n + 1), range(total - n + 1)):
+                chance = weight * binom.pmf(a, n, p) * binom.pmf(b, total - n, q)
+                mean += chance * e_values(
+                    evidence, answers(a, n), answers(b, total - n), coins=coins
+                )
+        worst = np.maximum(worst, mean)
+    assert (worst <= 1 + 1e-10).all()
+    assert (worst * np.exp(total / 2 * evidence.wager.log_price)).max() > 1.01  # unpaid
+
+
 def test_the_larger_side_is_reduced_to_a_random_subset() -> None:
     drawn = [int(_subset(answers(4, 10), 5, np.random.default_rng(s))[0]) for s in range(4000)]
     counts = np.bincount(drawn, minlength=5)
@@ -171,6 +201,14 @@ def test_answers_are_what_a_tally_counts(kind: str) -> None:
         assert found.tolist() == expected.tolist()
 
 
+def test_coins_that_may_be_tossed_again_are_paid_for() -> None:
+    evidence, none = bets((0.7, 0.3), (0.5, 0.0)), cast("Run", None)
+    tally = tally_of(chosen("left"), np.array([5, 2, 0]), np.array([1, 3, 0]))
+    found = evidence.log_e_values(tally, none, coins=True, fit=0.25)
+    expected = 0.25 * e_values(evidence, *tally.answers, coins=True)
+    assert np.exp(found) == pytest.approx(expected)
+
+
 def response(epsilon: float) -> Any:
     return partial(noise.randomized_response, epsilon=epsilon)
 
@@ -206,10 +244,34 @@ def test_stored_outputs_of_different_numbers_give_evidence() -> None:
 
 
 def test_a_sequential_audit_gives_its_last_wealth() -> None:
-    found = audit(response(1.2), PureDP(1.0), ONE, draws=3000, mutants=None, method="sequential")
+    found = audit(response(1.0), PureDP(1.0), ONE, draws=3000, mutants=None, method="sequential")
     path = found.diagnostics.sequential
     assert path is not None
+    assert max(path.log_wealth) > path.log_wealth[-1]
     assert found.log_e_values == (path.log_wealth[-1],)
+
+
+@pytest.mark.parametrize("log", [-2.0, 3.0])
+def test_gains_that_were_not_judged_do_not_count_but_losses_do(log: float) -> None:
+    game: Any = SimpleNamespace(log_wealth=np.array([9.0, log]), claim_level=1, is_judged=False)
+    assert Game.log_e_value.fget(game) == min(log, 0.0)  # type: ignore[attr-defined]
+    game.is_judged = True
+    assert Game.log_e_value.fget(game) == log  # type: ignore[attr-defined]
+
+
+def test_the_total_wealth_of_random_centres_starts_at_most_at_one() -> None:
+    def question(log: float) -> Any:
+        return SimpleNamespace(bet=SimpleNamespace(log_wealth=lambda *_: log))
+
+    def total(*logs: float) -> float:
+        questions = [question(log) for log in logs]
+        plan: Any = SimpleNamespace(questions=questions, weights=[0.9, 0.1], point=(1.0, 0.0))
+        none = np.zeros(1)
+        return math.exp(_log_e_value(plan, [(none, none)] * 2))
+
+    assert total(0.0, 0.0) == pytest.approx(1.0)
+    assert total(math.log(2), math.log(3)) == pytest.approx(2.1)
+    assert total(math.log(2), -math.inf) == pytest.approx(1.9)  # a question without a bet
 
 
 def test_random_centres_give_their_total_wealth() -> None:
