@@ -37,7 +37,7 @@ between two neighbours, the better bet grows at 0.8 times the largest possible s
 _LEAST_CLAIM = 0.1
 """Least epsilon of which the excess is a fraction, so that bets against epsilon = 0 differ."""
 
-_SEEN = 50_000
+_SEEN = 20_000
 """Exploration draws per dataset from which the rates are computed; more would not matter."""
 
 
