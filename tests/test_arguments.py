@@ -645,7 +645,7 @@ def table() -> dict[str, Call]:
                 "power": 0.5,
                 "failure_prob": 0.05,
             },
-            {"delta": {"0"}, "draws": COUNT | {"5"}},
+            {"delta": {"0"}, "draws": {"5"}},
         ),
         # --- adapters ---
         "adapters.opendp": Call(

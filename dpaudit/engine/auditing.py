@@ -7,6 +7,7 @@ the mechanism.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -622,6 +623,7 @@ def _paid_twice(result: AuditResult) -> AuditResult:
         delta=_twice(result.delta),
         mutants=tuple(replace(m, failure_prob=2 * m.failure_prob) for m in result.mutants),
         smallest=smallest,
+        log_e_values=tuple(log - math.log(2) for log in result.log_e_values),
     )
 
 

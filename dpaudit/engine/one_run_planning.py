@@ -260,7 +260,9 @@ def _rates(
             t = float(optimize.brentq(lambda t, s=share: guessed(t) - s, low, _FAR))
         right.append(beyond(t)[0] / (2 if one_sided else 1))
         total.append(share)
-    return np.asarray(np.clip(np.diff(right) / np.diff(total), 0.0, 1.0))
+    steps = np.diff(total)
+    rates = np.divide(np.diff(right), steps, out=np.zeros_like(steps), where=steps > 0)
+    return np.asarray(np.clip(rates, 0.0, 1.0))
 
 
 def _probability_of_refuting(

@@ -236,8 +236,8 @@ class Accumulated:
         Logarithm of the product at which the claim is refuted, which is ``log(v (v + 1) /
         failure_prob)`` for version v.
     counts : bool
-        Whether this run is one of `runs`. A run adds nothing if it made no draws that certify, or
-        if an earlier run had the same seed.
+        Whether this run is one of `runs`. A run adds nothing if an earlier run of the audit had
+        the same seed.
     """
 
     runs: Count

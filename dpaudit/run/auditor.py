@@ -124,7 +124,8 @@ class Auditor:
             method = "sequential" if wanted else "fixed"
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"
-        code = code_hash(mechanism)  # before the mechanism is called and may change
+        # Before the mechanism is called and may change. A source of its own may repeat its draws.
+        code = code_hash(mechanism) if is_seeded(mechanism) else ""
         with self._running(id, settings) as how:
             result = audit(
                 mechanism,

@@ -379,14 +379,13 @@ def history_words(
         words.append(f"refuted by all runs together, but not by this run: {', '.join(only)}")
     if same := [one for one in known if one.accumulated and not one.accumulated.counts]:
         words.append(
-            f"{len(same)} of {len(made)} audits add no evidence, because an earlier run of the "
-            f"same code had seed {same[0].seed}. Pass another --seed to each run, such as the "
-            "number of the CI run"
+            f"{len(same)} of {len(made)} audits add no evidence, because an earlier run had seed "
+            f"{same[0].seed}. Pass another --seed to each run, such as the number of the CI run"
         )
     if strange := [one.id for one in made if one.log_e_values and not one.origin.get("code")]:
         words.append(
             f"not combined, because the code has no hash: {', '.join(strange)}. Bind only plain "
-            "values to the mechanism"
+            "values to the mechanism, and draw from the rng that is passed in"
         )
     return tuple(words)
 

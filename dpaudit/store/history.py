@@ -3,27 +3,30 @@
 A release gate audits the same claim many times. A single run bounds its own error, and the errors
 of many runs add up. A history bounds the error of all runs together.
 
-**Theorem.** A *stream* is the sequence of runs of one audit with one claim and one code. The
-e-values of a stream have J columns, one for each bet. Let ``E_j(r)`` be the e-value of bet j in run
-r. Suppose that the mechanism satisfies the claim. The draws of run r are independent of earlier
-draws, because its seed is new. The bets are chosen before the certifying draws. So the mean of
-``E_j(r)``, given all earlier runs, is at most 1. Then ``W(r) = mean_j E_j(1) ... E_j(r)`` is a
-non-negative supermartingale that starts at 1. By Ville's inequality, W *ever* reaches ``1 / a``
-with probability at most a. The number of runs does not matter, nor when somebody reads the history.
+**Theorem.** A *stream* is the sequence of runs of one audit with one claim, one code and J bets,
+each of which gives an e-value. Let ``E_j(r)`` be the e-value of bet j in run r. Suppose that the
+mechanism satisfies the claim. The draws of run r are independent of all earlier draws of the audit,
+because no earlier run of the audit had its seed. The bets are chosen before the certifying draws.
+So the mean of ``E_j(r)``, given all earlier runs of the audit, is at most 1. Then ``W(r) = mean_j
+E_j(1) ... E_j(r)`` is a non-negative supermartingale that starts at 1. By Ville's inequality, W
+*ever* reaches ``1 / a`` with probability at most a. The number of runs does not matter, nor when
+somebody reads the history.
 
-Let the streams of one audit be numbered v = 1, 2, ... by their first run. A new code or a new claim
-starts a new stream. Stream v gets the level ``a_v = failure_prob / (v (v + 1))``, which is fixed
-before its first draw. These levels sum to failure_prob, because ``1 / (v (v + 1)) = 1 / v - 1 / (v
-+ 1)``. By the union bound, the history *ever* refutes a claim of this audit that holds with
-probability at most failure_prob, for any number of codes and runs. If failure_prob changes, the
-largest one bounds it.
+Let the streams of one audit be numbered v = 1, 2, ... by their first run. A new code, a new claim
+or another number of bets starts a new stream. Stream v gets the level ``a_v = failure_prob / (v (v
++ 1))``, which is fixed before its first draw. These levels sum to failure_prob, because ``1 / (v (v
++ 1)) = 1 / v - 1 / (v + 1)``. By the union bound, the history *ever* refutes a claim of this audit
+that holds with probability at most failure_prob, for any number of codes and runs. If failure_prob
+changes, the largest one bounds it.
 
 **Pairs.** A run may choose its pair, its event and its bets in any way from its exploration draws
 and from earlier runs. Given these choices, the mean is still at most 1, because the claim holds for
 every pair.
 
-**Seeds.** Two runs of one stream with the same seed have dependent draws, whatever their other
-settings are. So the first of them counts, and the others do not.
+**Seeds.** Two runs of one audit with the same seed have dependent draws, whatever their codes,
+claims and other settings are. What the first run shows may decide whether the second run is made.
+So only the first run with a seed counts. A mechanism that ignores its generator may repeat its
+draws although the seed is new, so its runs have no hash of their code and are not combined.
 
 **Codes.** The hash of the code need not see every change. If it misses a change, the refutation
 says that at least one of the versions in the stream violates the claim.
@@ -38,12 +41,11 @@ that somebody wrote the whole file anew.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit import _json, _validate
@@ -132,9 +134,9 @@ class HistoryLine:
         )
 
     @property
-    def stream(self) -> tuple[str, str]:
-        """Claim and code, which decide what may be combined within an audit."""
-        return self.claim, self.code
+    def stream(self) -> tuple[str, str, int]:
+        """Claim, code and number of bets, which decide what may be combined within an audit."""
+        return self.claim, self.code, len(self.log_e_values)
 
     @property
     def has_evidence(self) -> bool:
@@ -169,13 +171,14 @@ class History:
         version = streams.index(line.stream) + 1
         stream = [one for one in own if one.has_evidence and one.stream == line.stream]
         first: dict[int, HistoryLine] = {}
-        for one in stream:
+        for one in own:
             first.setdefault(one.seed, one)
+        counted = [one for one in stream if first[one.seed] is one]
         level = math.log(version * (version + 1)) - math.log(stream[0].failure_prob)
         return Accumulated(
-            runs=len(first),
+            runs=len(counted),
             version=version,
-            log_e_value=max(_products(first.values())),
+            log_e_value=max(_products(counted), default=0.0),
             refuted_at=level,
             counts=first[line.seed] is line,
         )
@@ -184,10 +187,11 @@ class History:
     def individual_error(self) -> float:
         """Probability that any certified number of the lines is wrong, by the union bound.
 
-        Lines that repeat each other in everything but their date count once.
+        Lines with e-values that repeat each other in everything but their date count once.
         """
-        same = {(one.audit, one.stream, one.seed, one.log_e_values): one for one in self.lines}
-        return min(math.fsum(one.spent for one in same.values()), 1.0)
+        repeated = {replace(one, made="") for one in self.lines if one.log_e_values}
+        others = [one for one in self.lines if not one.log_e_values]
+        return min(math.fsum(one.spent for one in (*repeated, *others)), 1.0)
 
     @property
     def error(self) -> float:
@@ -203,17 +207,11 @@ class History:
 
 
 def _products(lines: Iterable[HistoryLine]) -> Iterator[float]:
-    """Yield the logarithm of the mean of the products of all bets, after each run.
-
-    A run of another version of dpaudit may have another number of bets. For a bet that a run lacks,
-    the mean of its e-values is one more e-value.
-    """
-    rows = [(line.log_e_values, log_mean(line.log_e_values)) for line in lines]
-    columns = max(len(row) for row, _ in rows)
-    logs = [0.0] * columns
-    for row, mean in rows:
-        padded = itertools.chain(row, itertools.repeat(mean))
-        logs = [log + more for log, more in zip(logs, padded, strict=False)]
+    """Yield the logarithm of the mean of the products of all bets, after each run."""
+    logs: tuple[float, ...] | None = None
+    for line in lines:
+        earlier = logs or (0.0,) * len(line.log_e_values)
+        logs = tuple(map(sum, zip(earlier, line.log_e_values, strict=True)))
         yield log_mean(logs)
 
 

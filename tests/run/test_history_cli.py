@@ -105,13 +105,23 @@ def test_the_same_seed_adds_nothing_and_the_run_says_what_to_do(home: Any) -> No
     before = read_history(home.path / FILE)[0]
     done = run(home)
     done.matches(
-        "*history: 1 of 1 audits add no evidence, because an earlier run of the same code had seed "
-        "0. Pass another --seed to each run*"
+        "*history: 1 of 1 audits add no evidence, because an earlier run had seed 0. Pass another "
+        "--seed to each run*"
     )
     first, second = lines_of(home)
     assert first == before.lines[0]
     assert second.log_e_values == first.log_e_values
     assert read_history(home.path / FILE)[0].individual_error == before.individual_error
+
+
+def test_a_mechanism_that_ignores_its_generator_is_not_combined(home: Any) -> None:
+    """Its draws may repeat in each process, although the seeds differ."""
+    own = "from dpaudit import unseeded\nOWN = np.random.default_rng(0)\n"
+    module = MODULE.replace("KEEPS =", own + "KEEPS =").replace("rng.random", "OWN.random")
+    home.write(mine=module.replace("def response", "@unseeded\ndef response"))
+    done = run(home)
+    done.matches("*history: not combined, because the code has no hash: audit_mine::*")
+    assert not lines_of(home)[0].has_evidence
 
 
 def test_changed_code_starts_anew(home: Any) -> None:

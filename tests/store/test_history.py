@@ -53,10 +53,10 @@ def test_the_largest_product_counts() -> None:
     assert product((5.0,), (-9.0,)) == pytest.approx(5.0)
 
 
-def test_a_run_with_fewer_bets_adds_its_mean_to_the_others() -> None:
-    assert product((1.0, 2.0), (0.5,)) == pytest.approx(
-        math.log((math.exp(1.5) + math.exp(2.5)) / 2)
-    )
+def test_another_number_of_bets_starts_a_stream() -> None:
+    found = History(lines((1.0, 2.0))).accumulated(replace(LINE, seed=9, log_e_values=(0.5,)))
+    assert found is not None
+    assert (found.runs, found.version, found.log_e_value) == (1, 2, 0.5)
 
 
 def test_huge_e_values_are_added_without_overflow() -> None:
@@ -83,7 +83,7 @@ def test_another_code_or_claim_starts_a_stream_with_a_smaller_level(changed: str
         assert found is not None
         assert (found.runs, found.version) == (2, v)
         assert found.refuted_at == pytest.approx(math.log(v * (v + 1) / 0.05))
-    fresh = history.accumulated(replace(LINE, **{changed: "new"}))
+    fresh = history.accumulated(replace(LINE, seed=98, **{changed: "new"}))
     assert fresh is not None
     assert (fresh.runs, fresh.version) == (1, 6)
 
@@ -100,7 +100,7 @@ def test_the_levels_of_all_versions_sum_to_the_failure_probability() -> None:
 
 
 def test_the_level_of_a_stream_is_fixed_by_its_first_run() -> None:
-    found = History(lines((0.0,), failure_prob=0.01)).accumulated(replace(LINE, seed=5))
+    found = History(lines((0.0, 0.0), failure_prob=0.01)).accumulated(replace(LINE, seed=5))
     assert found is not None
     assert found.refuted_at == pytest.approx(math.log(2 / 0.01))
 
@@ -114,7 +114,7 @@ def test_other_audits_do_not_matter() -> None:
     "again",
     [
         {},
-        {"log_e_values": (99.0,)},
+        {"log_e_values": (99.0, 0.0)},
         {"failure_prob": 0.5},
         {"made": "2027"},
         {"version": "9", "verdict": Verdict.REFUTED},
@@ -125,6 +125,36 @@ def test_a_seed_counts_once_and_its_first_run_counts(again: dict[str, Any]) -> N
     alone = History().accumulated(LINE)
     assert found is not None
     assert found == replace(alone, counts=False)
+
+
+@pytest.mark.parametrize("earlier", [{"code": "old"}, {"claim": "old"}, {"log_e_values": ()}])
+def test_a_seed_counts_once_in_all_streams_of_an_audit(earlier: dict[str, Any]) -> None:
+    """The draws of the earlier run are known when the later run is chosen."""
+    found = History([replace(LINE, **earlier)]).accumulated(LINE)
+    assert found is not None
+    assert (found.runs, found.log_e_value, found.counts) == (0, 0.0, False)
+
+
+def test_a_seed_that_depends_on_other_streams_refutes_no_claim_that_holds() -> None:
+    """The old code runs again only where the new code looked bad. False-alarm rate 1e-6."""
+    rng, history = np.random.default_rng(3), History()
+    bet = np.log([1.5, 0.5])  # fair for a fair coin
+    for seed in range(400):
+        drawn = (float(rng.choice(bet)),)
+        line = replace(LINE, seed=seed, log_e_values=drawn, failure_prob=1e-6)
+        again = [replace(line, code="old")] if line.log_e_values[0] > 0 else []
+        for one in (line, *again):
+            found = history.accumulated(one)
+            assert found is not None
+            assert not found.refuted
+            history = History([*history.lines, one])
+
+
+def test_the_largest_error_of_repeated_lines_counts() -> None:
+    small = replace(LINE, spent=1e-6)
+    assert History([LINE, small]).individual_error == pytest.approx(LINE.spent + 1e-6)
+    bare = replace(LINE, log_e_values=())
+    assert History([bare, bare]).individual_error == pytest.approx(2 * LINE.spent)
 
 
 @pytest.mark.parametrize("changes", [{"log_e_values": ()}, {"code": ""}])

@@ -290,6 +290,7 @@ def reachable_epsilon(
     if not isinstance(oracle, Oracle):
         raise TypeError(f"oracle must be an Oracle, got {_validate.describe(oracle)}")
     delta, draws = _validate.delta(delta=delta), _validate.integer(1, draws=draws)
+    power = _validate.positive(power=power)
     allowed = power - _rates(power, failure_prob, 1.0)
     (_, right), (left, _) = oracle.rates(0.0), oracle.rates(0.0, closed=True)
 
