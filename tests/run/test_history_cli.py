@@ -91,6 +91,7 @@ def test_accumulated_evidence_fails_the_run_like_a_refutation(home: Any) -> None
     assert (alert["ruleId"], alert["level"]) == ("dpaudit/refuted", "error")
     page = (home.path / "reports/index.html").read_text()
     assert "All runs of the history together refute it." in page
+    assert "<dt>History</dt><dd>3 runs of this claim and code have the e-value" in page
 
 
 def test_a_known_violation_does_not_fail_the_run(home: Any) -> None:
