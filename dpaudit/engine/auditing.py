@@ -619,6 +619,7 @@ def _paid_twice(result: AuditResult) -> AuditResult:
     return replace(
         result,
         failure_prob=2 * result.failure_prob,
+        p_value=min(2 * result.p_value, 1.0),
         epsilon=_twice(result.epsilon),
         delta=_twice(result.delta),
         mutants=tuple(replace(m, failure_prob=2 * m.failure_prob) for m in result.mutants),

@@ -32,13 +32,14 @@ Floats = NDArray[np.float64]
 
 EXCESSES = (0.0012, 0.003, 0.008, 0.02, 0.05, 0.125, 0.3, 0.8, 2.0)
 """Each bet is on an epsilon that exceeds the claim by this fraction. If the true excess lies
-between two neighbours, the better bet grows at 0.79 times the largest possible speed or faster."""
+between two neighbours, the better bet grows at 0.78 times the largest possible speed or faster."""
 
 _LEAST_CLAIM = 0.1
-"""Least epsilon of which the excess is a fraction, so that bets against epsilon = 0 differ."""
+"""Excesses are fractions of the claimed epsilon, or of this number if the claim is smaller. Without
+it, all bets against epsilon = 0 would be equal."""
 
 _SEEN = 20_000
-"""Exploration draws per dataset from which the rates are computed; more would not matter."""
+"""Largest number of exploration draws per dataset from which the rates are computed."""
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,15 @@ class Kept:
         return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
 
 
-def _holds_functions(held: Any) -> bool:
-    """Return whether a collection holds functions, whose code a digest of values lacks."""
-    return any(map(callable, held.values() if isinstance(held, dict) else held))
+def _is_opened(held: Any) -> bool:
+    """Return whether a collection holds functions or sets, at any depth.
+
+    A digest of values lacks the code of functions, and the order of a set differs between
+    processes.
+    """
+    if isinstance(held, list | tuple | dict):
+        return any(map(_is_opened, held.values() if isinstance(held, dict) else held))
+    return callable(held) or isinstance(held, set | frozenset)
 
 
 def code_digest(mechanism: Any) -> str:
@@ -141,10 +147,11 @@ def code_digest(mechanism: Any) -> str:
         seen.add(id(one))
         if isinstance(one, functools.partial):
             waiting += [one.func, *one.args, *(v for _, v in sorted(one.keywords.items()))]
-        elif isinstance(one, list | tuple | dict) and _holds_functions(one):
+        elif isinstance(one, list | tuple | dict) and _is_opened(one):
             waiting += one.values() if isinstance(one, dict) else one
+            told.update(repr(list(one)).encode() if isinstance(one, dict) else b"")
         elif isinstance(one, set | frozenset):  # the order of words differs between processes
-            told.update(repr(sorted(map(repr, one))).encode())
+            told.update(b"".join(sorted(map(digest, one))))
         elif inspect.isclass(one):
             told.update(source_bytes(one))
         elif inspect.isroutine(one):

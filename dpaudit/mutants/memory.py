@@ -79,9 +79,9 @@ def code_hash(mechanism: Any) -> str:
 
     The hash covers the complete source file of each own function, class and module that the
     mechanism refers to, directly or not. It also covers the values in closures, the arguments bound
-    by ``partial`` and the attributes of objects. It does not cover code of libraries, code that is
-    only imported inside a function, programs that a command runs, and data that are read from
-    files.
+    by ``partial`` and the attributes of objects. It does not cover code of libraries, functions
+    that only a list, dict or set holds, and code that is only imported inside a function. Nor does
+    it cover programs that a command runs, and data that are read from files.
 
     Parameters
     ----------
@@ -103,11 +103,12 @@ def code_hash(mechanism: Any) -> str:
     """
     try:
         digests = {code_digest(mechanism)}
-    except Exception:  # the digest of a strange object may raise anything
+        for _, held in _reached(mechanism):
+            is_code = isinstance(held, types.FunctionType | types.ModuleType | type)
+            if is_code and _is_own_code(held):
+                digests.add(hashlib.sha256(source_bytes(held)).hexdigest())
+    except Exception:  # a strange object may raise anything
         return ""
-    for _, held in _reached(mechanism):
-        if isinstance(held, types.FunctionType | types.ModuleType | type) and _is_own_code(held):
-            digests.add(hashlib.sha256(source_bytes(held)).hexdigest())
     return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()[:16]
 
 

@@ -142,7 +142,9 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
         claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
         sentence = f"{count} of {claims} {'is' if count == 1 else 'are'} refuted."
         worst = next((result for result in results if result.status.key == "refuted"), None)
-        words = "All runs of the history together refute it." if worst is None else _worst(worst)
+        them = "it" if count == 1 else "them"
+        together = f"All runs of the history together refute {them}."
+        words = together if worst is None else _worst(worst)
         return "refuted", f"{sentence} {words}", " ".join(more)
     sentence = "No claim is refuted"
     if found["known"]:

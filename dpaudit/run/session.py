@@ -384,8 +384,9 @@ def history_words(
         )
     if strange := [one.id for one in made if one.log_e_values and not one.origin.get("code")]:
         words.append(
-            f"not combined, because the code has no hash: {', '.join(strange)}. Bind only plain "
-            "values to the mechanism, and draw from the rng that is passed in"
+            "not combined, because the draws do not follow the seed or the code has no hash: "
+            f"{', '.join(strange)}. If you can, draw from the rng that is passed in, and bind only "
+            "plain values to the mechanism"
         )
     return tuple(words)
 

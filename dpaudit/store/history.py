@@ -31,12 +31,18 @@ draws although the seed is new, so its runs have no hash of their code and are n
 **Codes.** The hash of the code need not see every change. If it misses a change, the refutation
 says that at least one of the versions in the stream violates the claim.
 
-**Assumptions.** Every run of the audit that reached a verdict is in the file. Whether a run reaches
-a verdict does not depend on its certifying draws. (dpaudit itself refuses independent draws with
-probability at most 1e-9.) A run that ends in an error has no verdict and no line. Each line holds
-the checksum of the line before, so a line that is removed, inserted or changed makes the file
-unreadable. The checksums are no signatures. They do not detect that the last lines were cut off, or
-that somebody wrote the whole file anew.
+**Claims and pairs.** The hash of a claim holds its parameters and the name of its relation. It does
+not hold the function of a metric or of a relation. If this function changes, or if an earlier run
+used two datasets that are no neighbours, the earlier evidence says nothing about the new claim. In
+this case, the audit needs a new name.
+
+**Assumptions.** Every run of the audit that reached a verdict is in the file. No code and no claim
+was chosen because of the draws of a seed that has no line yet. Whether a run reaches a verdict does
+not depend on its certifying draws. (dpaudit itself refuses independent draws with probability at
+most 1e-9.) An audit that ends in an error has no verdict and no line. Each line holds the checksum
+of the line before, so a line that is removed, inserted or changed makes the file unreadable. The
+checksums are no signatures. They do not detect that the last lines were cut off, or that somebody
+wrote the whole file anew.
 """
 
 from __future__ import annotations
@@ -66,7 +72,7 @@ class HistoryLine:
     audit : str
         Id of the audit.
     claim : str
-        Hash of the claim.
+        Hash of the claim at the pair of the run.
     words : str
         The claim in words.
     code : str
@@ -187,17 +193,18 @@ class History:
     def individual_error(self) -> float:
         """Probability that any certified number of the lines is wrong, by the union bound.
 
-        Lines with e-values that repeat each other in everything but their date count once.
+        Lines that may be combined, and that differ only in their dates, count once.
         """
-        repeated = {replace(one, made="") for one in self.lines if one.log_e_values}
-        others = [one for one in self.lines if not one.log_e_values]
+        repeated = {replace(one, made="") for one in self.lines if one.has_evidence}
+        others = [one for one in self.lines if not one.has_evidence]
         return min(math.fsum(one.spent for one in (*repeated, *others)), 1.0)
 
     @property
     def error(self) -> float:
         """Probability that the history ever refutes a claim that holds.
 
-        Further runs and versions of the same audits do not increase this number.
+        Further runs and versions of the same audits do not increase this number, unless their
+        failure_prob is larger.
         """
         most: dict[str, float] = {}
         for one in self.lines:

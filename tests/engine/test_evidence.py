@@ -304,7 +304,7 @@ def test_a_computed_result_has_no_e_value() -> None:
 
 
 @pytest.mark.parametrize("excess", [0.002, 0.005, 0.012, 0.03, 0.08, 0.2])
-def test_some_bet_grows_at_most_of_the_largest_speed(excess: float) -> None:
+def test_some_bet_grows_almost_at_the_largest_speed(excess: float) -> None:
     """The bets are on fixed epsilons, and the truth lies between two of them."""
 
     def two(epsilon: float) -> tuple[Floats, Floats]:

@@ -136,6 +136,9 @@ def test_an_audit_that_may_start_again_pays_for_both_attempts() -> None:
     assert again.total_failure_prob == pytest.approx(whole.total_failure_prob)
     assert again.epsilon.failure_prob == pytest.approx(whole.epsilon.failure_prob)
     assert again.failure_prob == whole.failure_prob
+    halved = audited(mean_of_items, failure_prob=whole.failure_prob / 2)
+    assert again.log_e_values == pytest.approx(np.array(halved.log_e_values) - np.log(2))
+    assert again.p_value == pytest.approx(2 * halved.p_value)
 
 
 def test_an_event_is_as_simple_as_possible() -> None:

@@ -254,7 +254,9 @@ def nearest_private_pair(
 def reachable_epsilon(
     oracle: Oracle, *, delta: float, draws: int, power: float, failure_prob: float
 ) -> float:
-    """Return an epsilon that no audit of calls can exceed, even if it chooses the noise.
+    """Return an epsilon that no audit of calls exceeds with a given probability.
+
+    This holds even if the audit chooses the noise.
 
     Importance sampling cannot exceed it either. Only knowledge of the code can, such as the
     declared noise of `AdditiveNoise`. The noise of the mechanism must be continuous.
