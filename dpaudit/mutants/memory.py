@@ -80,8 +80,8 @@ def code_hash(mechanism: Any) -> str:
     The hash covers the complete source file of each own function, class and module that the
     mechanism refers to, directly or not. It also covers the values in closures, the arguments bound
     by ``partial`` and the attributes of objects. It does not cover code of libraries, functions
-    that only a list, dict or set holds, and code that is only imported inside a function. Nor does
-    it cover programs that a command runs, and data that are read from files.
+    that only a list, dict or set holds, and code that is only imported inside a function. It also
+    does not cover programs that a command runs, and data that are read from files.
 
     Parameters
     ----------

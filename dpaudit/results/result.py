@@ -234,9 +234,10 @@ class AuditResult:
         power : bool, optional
             Whether to raise the error for NO_POWER, too. The default is True.
         """
-        refuted = self.verdict is Verdict.REFUTED or self.status.key == "history"
+        word = self.status.word if self.status.key == "history" else None
+        refuted = self.verdict is Verdict.REFUTED or word is not None
         if refuted or (power and self.verdict is Verdict.NO_POWER):
-            raise AssertionError(f"\n{self.summary()}")
+            raise AssertionError(f"\n{self.summary(word=word)}")
 
     @property
     def status(self) -> Status:

@@ -30,7 +30,14 @@ from dpaudit.report.comparison import (
     comparison_lines,
     comparison_markdown,
 )
-from dpaudit.results import AuditResult, Expectation, MutantStatus, SequentialPath, Verdict
+from dpaudit.results import (
+    Accumulated,
+    AuditResult,
+    Expectation,
+    MutantStatus,
+    SequentialPath,
+    Verdict,
+)
 from tests.records import changed
 from tests.report.hand_made import (
     INF,
@@ -48,6 +55,7 @@ KNOWN = replace(REFUTED, expected=Expectation.REFUTED)
 FINE = result()
 SILENT = result(verdict=Verdict.NO_POWER, mutants=(mutant("halved", MutantStatus.SURVIVED),))
 BLUNT = replace(SILENT, mutants=(mutant("mine", MutantStatus.SURVIVED, given=True),))
+TOGETHER = replace(FINE, accumulated=Accumulated(5, 1, 30.0, 14.5, True))
 FEWER = {"draws": {"explore": 300, "certify": 700}}
 HOLDS, BROKEN = row(), row(LedgerVerdict.REFUTED)
 
@@ -56,6 +64,8 @@ AUDITS: dict[str, tuple[Any, Any, What | None]] = {
     "refuted where silence meant nothing": (SILENT, REFUTED, What.REFUTED),
     "refuted with fewer draws": (FINE, replace(REFUTED, **FEWER), What.REFUTED),
     "refuted, of another claim": (FINE, replace(REFUTED, claim=claim(0.5)), What.REFUTED),
+    "newly refuted by all runs together": (FINE, TOGETHER, What.REFUTED),
+    "refuted by all runs together, then not": (TOGETHER, FINE, What.OTHER),
     "no longer declared": (KNOWN, REFUTED, What.REFUTED),
     "known violation lost": (KNOWN, replace(FINE, expected=Expectation.REFUTED), What.LOST),
     "lost, with fewer draws": (
@@ -242,6 +252,7 @@ def test_the_same_code_and_seed_are_the_same():
     found = both([FINE, HOLDS], [again, replace(HOLDS, seconds=3.0)])
     assert found.same == 2
     assert found.changes == found.epsilons == ()
+    assert both([FINE], [replace(FINE, log_e_values=(0.5, -0.5))]).same == 1  # older: none
     assert comparison_lines(found)[-1] == ("0 worse, 0 other changes, 0 epsilons moved, 2 the same")
     other = replace(FINE, epsilon=estimate(0.9000000000000001))
     assert both([FINE], [other]).same == 0

@@ -12,6 +12,7 @@ import pytest
 
 from dpaudit.report import decisions as first
 from dpaudit.report.pages import write_report
+from dpaudit.results import Accumulated
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import Expectation
 from tests.report.test_pages import Reader, results_of_all_kinds, run_of
@@ -45,6 +46,17 @@ def test_worst_comes_first_and_the_sentence_tells_of_it(some):
         "ε ≥ 30 is certified and ε = 1 is claimed, at δ = 0: 30 times the claim."
     )
     assert found.cards[0].next == some["refuted"].advice
+
+
+def test_claims_that_only_all_runs_refute_are_told(some):
+    together = replace(some["kept"], accumulated=Accumulated(5, 1, 30.0, 14.5, True))
+    one = told(together, some["powerless"])
+    assert one.tone == "refuted"
+    assert one.sentence == ("1 of 2 claims is refuted. All runs of the history together refute it.")
+    two = told(together, replace(together, id="other"))
+    assert two.sentence.endswith("All runs of the history together refute them.")
+    both = told(together, with_bound(some["refuted"], 30.0, "bad"))
+    assert both.sentence.endswith("The worst of them claims epsilon = 1 and needs at least 30.")
 
 
 def test_infinity_and_a_hair_are_said_as_such(some):

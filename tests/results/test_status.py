@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit import NeighborPair, PureDP, Verdict, audit
+from dpaudit.results import Accumulated
 from dpaudit.results.verdicts import STATUSES, Expectation, worst
 
 
@@ -53,3 +54,14 @@ def test_the_worst_outcome_comes_first():
     assert next(iter(STATUSES)) == "refuted"
     assert not any("passed" in o.word.lower() for o in STATUSES.values())
     assert np.all([len(o.meaning) > 20 for o in STATUSES.values()])
+
+
+def test_the_evidence_of_all_runs_fails_an_audit_that_is_no_known_violation():
+    kept = replace(RESULT, verdict=Verdict.NOT_REFUTED, expected=None)
+    for log, key in ((14.4, "not_refuted"), (14.5, "history")):
+        found = replace(kept, accumulated=Accumulated(5, 1, log, 14.5, True))
+        assert found.status.key == key
+        assert (found.mismatch is None) is (key == "not_refuted")
+    with pytest.raises(AssertionError, match="REFUTED \\(history\\)"):
+        found.assert_not_refuted()
+    assert replace(found, expected=Expectation.REFUTED).status.key != "history"
