@@ -214,7 +214,7 @@ class TwoCuts:
 def pairs_of_cuts(
     cuts: Sequence[Cuts], sides: Sequence[str], near: Sequence[tuple[int, int] | None]
 ) -> TwoCuts:
-    """Pair the cuts of each score with each other, for several scores of the same draws at once.
+    """Pair the cuts of each score with each other, for several scores at once.
 
     Parameters
     ----------
@@ -229,7 +229,8 @@ def pairs_of_cuts(
     upper, lower, correct, wrong = zip(
         *(_paired(c, side, at) for c, side, at in zip(cuts, sides, near, strict=True)), strict=True
     )
-    both = sum(cuts[0].draws.values())
+    # Learnt scores are cut on fewer draws than plain ones.
+    both = np.repeat([sum(c.draws.values()) for c in cuts], [len(side) for side in upper])
     return TwoCuts(
         np.concatenate(upper),
         np.concatenate(lower),

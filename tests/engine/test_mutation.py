@@ -120,7 +120,7 @@ def test_an_audit_that_notices_nothing_has_no_power() -> None:
 
 @pytest.mark.slow
 def test_noise_that_can_be_removed_undetected_is_named() -> None:
-    result = audited(two_answers, seed=2)
+    result = audited(two_answers)
     assert result.verdict is Verdict.NOT_REFUTED
     (missed,) = undetected(result.mutants)
     assert missed.endswith("of test_mutation.py (normal, scale 1)")
