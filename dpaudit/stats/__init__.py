@@ -26,8 +26,6 @@ from dpaudit.stats.joint import (
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Region, Slab
 from dpaudit.stats.one_run import (
     Allowance,
-    guess_epsilon,
-    guess_mu,
     guess_p_value,
     half_probability,
     refutes,
@@ -87,8 +85,6 @@ __all__ = [
     "excess_of_rates",
     "expected_bound",
     "guess_bounds",
-    "guess_epsilon",
-    "guess_mu",
     "guess_p_value",
     "guess_refutation_prob",
     "half_probability",

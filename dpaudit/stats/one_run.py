@@ -98,7 +98,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,13 +107,12 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from dpaudit import _validate
-from dpaudit.claims import Claim, GaussianDP
+from dpaudit.claims import Claim
 from dpaudit.errors import ArgumentError
 from dpaudit.stats.walks import LARGEST_EPSILON, rounded_up
 
 Floats = NDArray[np.float64]
 
-_SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
 _NEGLIGIBLE = 1e-13  # delta at which the grid ends, because larger slopes would not be used
 _SLOPES = 128
 _STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
@@ -252,119 +251,6 @@ def guess_p_value(
     """
     _check(correct, guesses, canaries)
     return tail_bound(correct, guesses, Allowance.of_claim(claim, canaries, one_sided=one_sided))
-
-
-def guess_epsilon(
-    correct: int,
-    guesses: int,
-    canaries: int,
-    *,
-    delta: float,
-    failure_prob: float,
-    one_sided: bool = False,
-) -> float:
-    """Certify epsilon at `delta` from correct guesses, for a fixed number of guesses.
-
-    Parameters
-    ----------
-    correct, guesses, canaries, one_sided
-        Counts, as in :func:`guess_p_value`.
-    delta : float
-        Delta, in [0, 1].
-    failure_prob : float
-        Failure probability, in (0, 1). The bound exceeds the true epsilon with at most this
-        probability.
-
-    Returns
-    -------
-    float
-        The bound is 0 if nothing is certified, and at most 30.
-
-    Examples
-    --------
-    >>> round(guess_epsilon(100, 100, 100, delta=0.0, failure_prob=0.05), 3)
-    3.493
-    """
-    _check(correct, guesses, canaries)
-    delta = _validate.delta(delta=delta)
-    alpha = _validate.failure_prob(failure_prob=failure_prob)
-    budget = np.array([(0.5 if one_sided else 1.0) * canaries * delta])
-
-    def refused(epsilon: float) -> bool:
-        allowance = Allowance(np.exp(np.array([epsilon])), budget)
-        return tail_bound(correct, guesses, allowance) <= alpha
-
-    if budget[0] > 0 and not refused(0.0):
-        return 0.0
-    start = float(special.betaincinv(correct, guesses - correct + 1, alpha)) if correct else 0.0
-    top = min(float(special.logit(start)), LARGEST_EPSILON) if start > 0.5 else 0.0
-    if top <= 0 or budget[0] == 0 or refused(top):  # without delta, the Clopper-Pearson bound
-        return max(top, 0.0)
-    return _last_refused(refused, 0.0, top)
-
-
-def guess_mu(
-    correct: int,
-    guesses: int,
-    canaries: int,
-    *,
-    failure_prob: float,
-    one_sided: bool = False,
-) -> float:
-    """Certify mu from correct guesses, if the mechanism is mu-Gaussian-DP for some mu.
-
-    Parameters
-    ----------
-    correct, guesses, canaries, one_sided
-        Counts, as in :func:`guess_p_value`.
-    failure_prob : float
-        Failure probability, in (0, 1). With at most this probability, the mechanism is
-        mu-Gaussian-DP for a mu below the bound. If the mechanism is not Gaussian-DP, the bound says
-        nothing about epsilon.
-
-    Returns
-    -------
-    float
-        The bound is 0 if nothing is certified, and at most 8.
-
-    Examples
-    --------
-    >>> round(guess_mu(57, 60, 200, failure_prob=0.05), 2)
-    0.85
-    """
-    _check(correct, guesses, canaries)
-    alpha = _validate.failure_prob(failure_prob=failure_prob)
-
-    def allowance(mu: float) -> Allowance:
-        return Allowance.of_claim(GaussianDP(mu), canaries, one_sided=one_sided)
-
-    def nearly(mu: float) -> bool:
-        return bool(_mass(correct, guesses, allowance(mu), np.array([alpha]))[0] > guesses)
-
-    def refused(mu: float) -> bool:
-        return tail_bound(correct, guesses, allowance(mu)) <= alpha
-
-    if 2 * correct <= guesses or not nearly(_SMALLEST_MU):
-        return 0.0
-    near = _last_refused(nearly, _SMALLEST_MU, _LARGEST_MU)  # tails only; stretched prices do more
-    while near > _SMALLEST_MU and not refused(near):
-        near *= 0.9999
-    if near <= _SMALLEST_MU:
-        return 0.0
-    return _last_refused(refused, near, 1.1 * near, 1e-4)
-
-
-def _last_refused(
-    refused: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-5
-) -> float:
-    """Return the last refuted point of the search.
-
-    `low` must be refuted.
-    """
-    while high - low > tolerance * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if refused(middle) else (low, middle)
-    return low
 
 
 def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:

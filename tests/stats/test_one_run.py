@@ -23,8 +23,6 @@ from dpaudit.stats import (
     GuessPlan,
     GuessPlanner,
     Stages,
-    guess_epsilon,
-    guess_mu,
     guess_p_value,
     lower_proportion,
     one_run,
@@ -402,39 +400,43 @@ def expected_path(m, mu):
 
 @pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
 def test_a_plan_certifies_nearly_as_much_as_the_best_number_in_hindsight(mu):
-    m, alpha = 1000, 0.05
-    right, planner = expected_path(m, mu), GuessPlanner(m, alpha)
+    right, planner = expected_path(1000, mu), GuessPlanner(1000, 0.05)
     tried = np.unique(np.geomspace(20, 600, 16).astype(int)).tolist()
+    fixed = [GuessPlanner(1000, 0.05, guesses=n) for n in tried]
     for delta in (0.0, 1e-4):
-        best = max(
-            guess_epsilon(int(right[n]), n, m, delta=delta, failure_prob=alpha) for n in tried
-        )
+        best = max(planner.epsilon(right, delta) for planner in fixed)
         assert planner.epsilon(right, delta) > 0.94 * best
-    best = max(guess_mu(int(right[n]), n, m, failure_prob=alpha) for n in tried)
-    assert planner.mu(right) > 0.94 * best
+    assert planner.mu(right) > 0.94 * max(planner.mu(right) for planner in fixed)
 
 
 # --- certified numbers -----------------------------------------------------------------------
 
 
+def path(correct, canaries):
+    """Return a walk whose first `correct` guesses are correct, and no others."""
+    return np.minimum(np.arange(canaries + 1), correct)
+
+
 def test_certified_epsilon_is_the_clopper_pearson_bound_without_delta():
-    rate = lower_proportion(90, 100, 0.05)
-    found = guess_epsilon(90, 100, 300, delta=0.0, failure_prob=0.05)
-    assert found == pytest.approx(special.logit(rate), rel=1e-6)
-    assert guess_epsilon(50, 100, 300, delta=0.0, failure_prob=0.05) == 0.0
+    planner = GuessPlanner(300, 0.05, guesses=100)
+    found = planner.epsilon(path(90, 300), 0.0)
+    assert found == pytest.approx(special.logit(lower_proportion(90, 100, 0.05)), rel=1e-4)
+    assert planner.epsilon(path(50, 300), 0.0) == 0.0
 
 
 @pytest.mark.parametrize("one_sided", [False, True])
 def test_certified_numbers_are_where_their_p_values_pass_the_level(one_sided):
-    found = guess_epsilon(97, 100, 300, delta=1e-4, failure_prob=0.01, one_sided=one_sided)
+    planner = GuessPlanner(300, 0.01, one_sided=one_sided, guesses=100)
+    found = planner.epsilon(path(97, 300), 1e-4)
     for epsilon, refuted in ((found - 1e-3, True), (found + 1e-3, False)):
         claim = ApproxDP(epsilon, 1e-4)
         assert (guess_p_value(97, 100, 300, claim, one_sided=one_sided) <= 0.01) == refuted
-    mu = guess_mu(57, 60, 200, failure_prob=0.05, one_sided=one_sided)
+    planner = GuessPlanner(200, 0.05, one_sided=one_sided, guesses=60)
+    mu = planner.mu(path(57, 200))
     for value, refuted in ((mu * 0.999, True), (mu * 1.01, False)):
         claim = GaussianDP(value)
         assert (guess_p_value(57, 60, 200, claim, one_sided=one_sided) <= 0.05) == refuted
-    assert guess_mu(30, 60, 200, failure_prob=0.05) == 0.0
+    assert planner.mu(path(30, 200)) == 0.0
 
 
 def test_a_claimed_epsilon_is_certified_exactly_if_its_p_value_passes_the_level():
@@ -452,12 +454,10 @@ def test_a_claimed_epsilon_is_certified_exactly_if_its_p_value_passes_the_level(
 
 def test_more_delta_certifies_less():
     right = np.arange(301) - np.arange(301) // 20
-    planner = GuessPlanner(300, 0.05)
-    planned = [planner.epsilon(right, d) for d in (0.0, 1e-2, 0.1)]
-    fixed = [guess_epsilon(97, 100, 300, delta=d, failure_prob=0.05) for d in (0.0, 1e-4, 1e-2)]
-    assert planned == sorted(planned, reverse=True)
-    assert fixed == sorted(fixed, reverse=True)
-    assert planned[0] > 0
+    for planner in (GuessPlanner(300, 0.05), GuessPlanner(300, 0.05, guesses=100)):
+        certified = [planner.epsilon(right, delta) for delta in (0.0, 1e-4, 1e-2, 0.1)]
+        assert certified == sorted(certified, reverse=True)
+        assert certified[0] > 0
 
 
 @pytest.mark.parametrize(
@@ -465,7 +465,6 @@ def test_more_delta_certifies_less():
     [
         (lambda: guess_p_value(5, 4, 10, PureDP(1.0)), "correct must be at most guesses"),
         (lambda: guess_p_value(3, 11, 10, PureDP(1.0)), "guesses at most canaries"),
-        (lambda: guess_epsilon(1, 1, 1, delta=-1.0, failure_prob=0.1), "delta must be"),
         (lambda: GuessPlanner(0, 0.05), "canaries must be an integer >= 1, got 0"),
         (lambda: GuessPlanner(10, 1.0), "failure_prob must be"),
         (lambda: GuessPlanner(10, 0.05, guesses=11), "guesses must be an integer <= 10, got 11"),
