@@ -31,8 +31,9 @@ from dpaudit.stats import Wager, rates_at, wager
 Floats = NDArray[np.float64]
 
 EXCESSES = (0.0012, 0.003, 0.008, 0.02, 0.05, 0.125, 0.3, 0.8, 2.0)
-"""Each bet is on an epsilon that exceeds the claim by this fraction. If the true excess lies
-between two neighbours, the better bet grows at 0.78 times the largest possible speed or faster."""
+"""Each bet is on an epsilon that exceeds the claim by this fraction. The true excess usually lies
+between two neighbours. For randomised response that claims epsilon = 1, the better bet then grows
+at 0.78 times the largest possible speed or faster, for the excesses that the tests try."""
 
 _LEAST_CLAIM = 0.1
 """Excesses are fractions of the claimed epsilon, or of this number if the claim is smaller. Without

@@ -31,7 +31,9 @@ from dpaudit.engine.certificate import Tally, tally_of
 from dpaudit.engine.evidence import EXCESSES, Evidence, _subset
 from dpaudit.engine.task import Run
 from dpaudit.events import Event, Guess
+from dpaudit.mutants import code_hash
 from dpaudit.stats import Target, rates_at
+from tests.mechanisms.catalogue import KINDS
 from tests.statistical import assert_frequencies
 
 Floats = NDArray[np.float64]
@@ -298,6 +300,20 @@ def test_a_computed_result_has_no_e_value() -> None:
     found = audit(exact, PureDP(1.0), NeighborPair([1.0], [0.0]))
     assert found.log_e_values == ()
     assert found.log_e_value is None
+
+
+COMPUTED = ("exact", "additive noise")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_output_and_data_has_e_values_and_a_hash(kind: str) -> None:
+    case = KINDS[kind]
+    asked = {"draws": 300, "seed": 1, "mutants": None, **case.options}
+    found = audit(case.mechanism, PureDP(0.5), case.pair, id=kind, **asked)
+    expected = 0 if kind in COMPUTED else 1 if kind == "sequential" else len(EXCESSES)
+    assert len(found.log_e_values) == expected
+    assert np.isfinite(found.log_e_values).all()
+    assert len(code_hash(case.mechanism)) == 16
 
 
 # --- how fast evidence accumulates ---------------------------------------------------------------

@@ -189,6 +189,19 @@ def _multinomial(counts: tuple[int, ...], rates: Floats) -> float:
     return float(binom.pmf(i, n, rates[0]) * binom.pmf(j, n - i, min(rest, 1.0)))
 
 
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_bets_of_one_call_are_the_bets_of_separate_calls(delta: float) -> None:
+    left = np.array([[0.6, 0.1, 0.3], [0.7, 0.3, 0.0], [0.9, 0.1, 0.0], [0.5, 0.5, 0.0]])
+    right = np.array([[0.2, 0.4, 0.4], [0.2, 0.8, 0.0], [0.001, 0.999, 0.0], [0.5, 0.5, 0.0]])
+    epsilon, sizes = np.array([0.3, 0.0, 2.0, 1.0]), np.array([1.0, 0.4, 0.9, 1.0])
+    together = wager(left, right, epsilon, delta, sizes)
+    for i in range(4):
+        alone = wager(left[i], right[i], epsilon[i : i + 1], delta, float(sizes[i]))
+        for name in ("log_left", "log_right", "log_price", "growth"):
+            found = getattr(together.part(i, i + 1), name)
+            assert found == pytest.approx(getattr(alone, name), rel=1e-9, abs=1e-12)
+
+
 def test_an_answer_that_cannot_be_given_is_not_paid_for() -> None:
     bet = wager(HALF, np.array([0.1, 0.9, 0.0]), LEVELS, 0.0)
     assert not bet.log_left[:, NEITHER].any()

@@ -1,0 +1,49 @@
+"""Tests that cuts of several scores are judged as if each score were alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpaudit.events.cuts import Cuts, cut, pairs_of_cuts
+from dpaudit.events.encoding import Column
+from dpaudit.events.features import Feature
+from dpaudit.events.scores import FeatureScore
+
+SCORE = FeatureScore.learn(Feature(Column("output"), lambda x: x[:, 0], True), np.array([0.5]))[0]
+
+
+def cuts_of(left_draws: int, right_draws: int, shift: float = 1.0) -> Cuts:
+    rng = np.random.default_rng(left_draws)
+    found = cut(SCORE, rng.normal(shift, size=left_draws), rng.normal(size=right_draws))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("near", [None, (120, 40)])
+def test_pairs_of_several_scores_are_the_pairs_of_each(near: tuple[int, int] | None) -> None:
+    """The scores have different numbers of draws, as learnt and plain scores have."""
+    scores = [cuts_of(3000, 2000), cuts_of(400, 700, -1.0), cuts_of(40, 40)]
+    sides = ["left", "right", "left"]
+    together = pairs_of_cuts(scores, sides, [near] * 3)
+    for i, (score, side) in enumerate(zip(scores, sides, strict=True)):
+        alone = pairs_of_cuts([score], [side], [near])
+        part = slice(together.starts[i], together.starts[i + 1])
+        for name in ("upper", "lower", "correct", "wrong"):
+            assert np.array_equal(getattr(together, name)[part], getattr(alone, name))
+    assert together.starts[-1] == len(together.upper)
+
+
+def test_pairs_of_fewer_draws_are_judged_with_more_caution() -> None:
+    values = np.arange(50.0)
+    few = cut(SCORE, values + 20, values)
+    many = cut(SCORE, np.repeat(values, 100) + 20, np.repeat(values, 100))
+    assert few is not None
+    assert many is not None
+    assert np.array_equal(few.thresholds, many.thresholds)
+    found = pairs_of_cuts([few, many], ["left", "left"], [None, None])
+    half = found.starts[1]
+    assert np.array_equal(found.upper[:half], found.upper[half:])
+    assert (found.correct[:half] <= found.correct[half:]).all()
+    assert (found.wrong[:half] >= found.wrong[half:]).all()
+    assert found.correct[:half].sum() < 0.95 * found.correct[half:].sum()
