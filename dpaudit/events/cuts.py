@@ -619,7 +619,8 @@ def expectation(
 ) -> tuple[float, float]:
     """Judge a frozen event on draws that did not choose it.
 
-    Nothing was chosen on these draws, so a difference by chance cannot look like a leak.
+    Nothing was chosen on these draws, so the rates are not moved by their selection uncertainty.
+    Half a draw is added to the count on the less likely side, so that its rate is positive.
     """
     draws = {"left": len(left), "right": len(right)}
     if isinstance(chosen, Guess):
@@ -632,13 +633,13 @@ def expectation(
         both = draws["left"] + draws["right"]
         correct = (share["left", "left"] + share["right", "right"]) / 2
         wrong = (share["left", "right"] + share["right", "left"]) / 2
-        correct, wrong = lower(correct * both, both), upper(wrong * both, both)
+        wrong = wrong + 0.5 / both
         sure_guess = ExpectedGuess.of(correct, wrong, 2 * goal.draws, goal.primary_failure_prob)
         return float(guess_values(sure_guess, goal)[0][0]), float((correct - wrong)[0])
     hits = {"left": int(chosen(left).sum()), "right": int(chosen(right).sum())}
     other = OTHER[chosen.likelier]
-    likely = lower(np.array([hits[chosen.likelier]]), draws[chosen.likelier])
-    rare = upper(np.array([hits[other]]), draws[other])
+    likely = np.array([hits[chosen.likelier] / draws[chosen.likelier]])
+    rare = np.array([(hits[other] + 0.5) / (draws[other] + 0.5)])
     sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
     (direct, mirrored), _ = primary_values(sure, goal)
     value = float(np.maximum(direct, mirrored)[0])

@@ -222,6 +222,10 @@ class Candidates:
         found = [self._of_pair.get(id(pair)) or self.given(pair) for pair in pairs]
         return [candidate for candidate in found if not self.is_left_out(candidate)]
 
+    def all_given(self) -> list[Candidate]:
+        """Return the given pairs on which the mechanism did not fail."""
+        return [c for c in self._of_pair.values() if not self.is_left_out(c)]
+
     def _designed(self, arm: int, points: Array) -> list[Candidate]:
         space = self.spaces[arm]
         dimension, extra = len(space.ranges), max(len(points) // 4, 1)

@@ -31,15 +31,30 @@ Conclusive = Callable[[NeighborPair, Event | Guess, Array, Array, float], bool]
 DESIGN_SHARE, LOCAL_SHARE = 0.6, 0.25
 """Shares of the budget for the design and for the local rounds; the finalists also get the rest."""
 
+LARGE_BUDGET, SHARE_BEYOND = 15_000, 0.4
+"""Draws beyond a large budget count only with this share for the design and for the local rounds.
+
+If a leak is small, even thousands of draws hardly distinguish two candidates. Then a few finalists
+with many draws find a better pair than a design with more candidates.
+"""
+
 FIRST_DRAWS = 16
 """Draws of a candidate's first stage, if the budget allows; they decide how many there are."""
 
 LEAST_FIRST_DRAWS = 8
-LEAST_CANDIDATES, MOST_CANDIDATES = 8, 256
+LEAST_CANDIDATES, MOST_CANDIDATES = 8, 128
+LEAST_LOCAL, MOST_LOCAL = 4, 16
+"""Numbers of candidates of the design and of a local round. Beyond them, a larger budget gives each
+candidate more draws, because candidates with few draws differ mostly by chance."""
+
 SURVIVORS = 4
 LOCAL_ROUNDS = 4
-LOCAL_CANDIDATES = 4
-FINALISTS, LAST = 4, 2
+FINALISTS, MOST_FINALISTS, LAST = 4, 12, 2
+"""Number of the best candidates that are finalists, largest number of finalists if given pairs are
+added to them, and number of finalists in the last round."""
+
+DRAWS_PER_FINALIST = 1500
+"""Draws left for the finalists, per finalist, for which given pairs are added."""
 
 CHECKS, CHECK_DRAWS = 8, 48
 """Largest number of checks of a search that may end early, and fewest draws of a check."""
@@ -112,6 +127,11 @@ def _affordable(budget: int, keep: int, least: int, most: int) -> int:
     return count
 
 
+def _spent(budget: int, share: float) -> int:
+    """Return how many draws a stage with this share gets."""
+    return int(share * (min(budget, LARGE_BUDGET) + SHARE_BEYOND * max(budget - LARGE_BUDGET, 0)))
+
+
 LEAST_BUDGET = math.ceil(
     halving_cost(LEAST_CANDIDATES + LEAST_CANDIDATES // 4, SURVIVORS)
     * LEAST_FIRST_DRAWS
@@ -160,16 +180,16 @@ def search(
     -----
     1. The design consists of a shifted Sobol design of each space, with its centre and some
        corners, and of the given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or
-       more. Then the better half of the candidates gets twice as many draws in total, and so on. 2.
-       Local rounds make steps in some of the parameters around the best few distinct candidates.
+       more. Then the better half of the candidates gets twice as many draws in total, and so on.
+    2. Local rounds make steps in some of the parameters around the best few distinct candidates.
        The radius of the steps shrinks. A quarter of the new candidates extend the design instead.
-       Each local round is halved like the design, so that all candidates that compete have similar
-       numbers of draws. 3. The best candidates are judged once more, because the winner of hundreds
-       of comparisons looks better than it is. The events are frozen before the judging draws are
-       made. The pairs at the ends of a portfolio's domain are also judged, even if their earlier
-       values were small. The reason is that a small number of draws cannot distinguish 1.2 times
-       the claim from the claim, and that the search can miss the ends. The best two of all
-       candidates get the remaining draws and are judged again.
+       Each local round is halved like the design.
+    3. The best candidates are finalists. The pairs at the ends of a portfolio's domain are
+       finalists, too, even if their earlier values were small. The reason is that a small number of
+       draws cannot distinguish 1.2 times the claim from the claim, and that the search can miss the
+       ends. If the budget is large, given pairs that lost the design are also finalists. Each round
+       judges the finalists on fresh draws, because the winner of hundreds of comparisons looks
+       better than it is. The better half continues, until two are left.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
@@ -226,7 +246,7 @@ class _Search:
         self.conclusive = conclusive
         self.checks_left = CHECKS
         # Half of what the design and the local rounds leave, so that finalists get their draws.
-        self.room_for_checks = (self.whole - int(budget * (DESIGN_SHARE + LOCAL_SHARE))) // 2
+        self.room_for_checks = (self.whole - _spent(budget, DESIGN_SHARE + LOCAL_SHARE)) // 2
         self.winner: Candidate | None = None  # the conclusive candidate, which ends the search
         self.budget = budget
         self.candidates = Candidates(where, rng)
@@ -235,7 +255,7 @@ class _Search:
 
     def run(self) -> SearchResult:
         self._compare_keys()
-        design_budget = int(self.budget * DESIGN_SHARE)
+        design_budget = _spent(self.budget, DESIGN_SHARE)
         count = _affordable(design_budget, SURVIVORS, LEAST_CANDIDATES, MOST_CANDIDATES)
         designed = self.candidates.design(count, LOCAL_ROUNDS)
         survivors = self._halve(designed, design_budget, SURVIVORS, "design")
@@ -308,14 +328,15 @@ class _Search:
     def _local(
         self, survivors: list[Candidate], designed: list[Candidate], count: int
     ) -> list[Candidate]:
-        budget = int(self.budget * LOCAL_SHARE)
-        least = halving_cost(LOCAL_CANDIDATES, 1) * LEAST_FIRST_DRAWS
+        budget = _spent(self.budget, LOCAL_SHARE)
+        least = halving_cost(LEAST_LOCAL, 1) * LEAST_FIRST_DRAWS
         rounds = min(LOCAL_ROUNDS, budget // least)
         # If all survivors are given pairs, steps are made around the best points of the design.
         known = survivors if any(len(c.point) for c in survivors) else designed
+        most = min(count, MOST_LOCAL)
         found: list[Candidate] = []
         for done in range(rounds):
-            new = _affordable(budget // rounds, 1, LOCAL_CANDIDATES, count)
+            new = _affordable(budget // rounds, 1, LEAST_LOCAL, most)
             candidates = self.candidates.proposals(known + found, new, done, "local")
             found += self._halve(candidates, budget // rounds, 1, "local")
             if self.winner is not None:
@@ -349,22 +370,24 @@ class _Search:
         return survivors
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
-        """Spend the remaining draws on the best candidates.
-
-        Fresh draws determine the chosen pair.
-        """
+        """Spend the remaining draws on the finalists, and drop the worse half in each round."""
         capacity = max(self.left_over // _LEAST_FINAL, 1)
         ends = self.candidates.ends(capacity // 2)
         best = [c for c in best_first(survivors) if c not in ends]
         finalists = best[: min(FINALISTS, capacity - len(ends))] + ends
-        last = min(LAST, len(finalists))
-        again = len(finalists) > last and self.left_over >= _LEAST_FINAL * (len(finalists) + last)
-        finalists = self._judge(finalists, self.left_over // 2 if again else self.left_over)
-        if again:
-            finalists, others = best_first(finalists)[:last], best_first(finalists)[last:]
+        given = [c for c in self.candidates.all_given() if c not in finalists]
+        room = min(self.left_over // DRAWS_PER_FINALIST, MOST_FINALISTS) - len(finalists)
+        finalists += given[: max(room, 0)]
+        rounds = [len(finalists)]
+        while rounds[-1] > LAST:
+            rounds.append(max(rounds[-1] // 2, LAST))
+        if self.left_over < _LEAST_FINAL * sum(rounds):
+            rounds = rounds[:1]
+        for done, count in enumerate(rounds):
+            finalists, others = best_first(finalists)[:count], best_first(finalists)[count:]
             for candidate in others:
                 candidate.stage = SEMIFINAL
-            finalists = self._judge(finalists, self.left_over)
+            finalists = self._judge(finalists, self.left_over // (len(rounds) - done))
         return best_first(finalists)[0]
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:

@@ -344,15 +344,15 @@ def test_a_frozen_event_is_judged_by_its_rates_on_fresh_draws(
     left, right = sides[::-1] if swapped else sides
     frozen = learn(left, right, _goal(delta), rng=np.random.default_rng(1)).primary
     value, separation = expectation(frozen, left, right, _goal(delta))
-    p, q = approximate_lower([800], 1000, 0.1), approximate_upper([100], 1000, 0.1)
+    p, q = np.array([0.8]), np.array([0.1])
     sure = ExpectedBounds.of(p, q, 20_000, 1e-5)
-    assert separation == pytest.approx(float((p - q)[0]))
+    assert separation == pytest.approx(0.7, abs=1e-3)
     if delta is not None:
-        assert value == pytest.approx(float(np.maximum(*sure.losses(delta))[0]))
+        assert value == pytest.approx(float(np.maximum(*sure.losses(delta))[0]), rel=0.01)
     else:
         both = zip(GRID, _goal(None).claimed_deltas, strict=True)
         ratios = [float(np.maximum(*sure.excesses(e))[0]) / d for e, d in both]
-        assert value == pytest.approx(max(ratios[1:]))
+        assert value == pytest.approx(max(ratios[1:]), rel=0.01)
 
 
 def test_no_luck_is_taken_for_a_find() -> None:
