@@ -39,7 +39,7 @@ RARE = 0.01
 
 
 class Case(NamedTuple):
-    """A mechanism of `dim` query values, whose true epsilon is known."""
+    """A mechanism of `dim` query values, and its epsilon over all pairs."""
 
     name: str
     mechanism: Callable[..., Any]
@@ -50,7 +50,7 @@ class Case(NamedTuple):
 
 
 def noisy_max(queries, size, *, rng, noise, released):
-    """Add noise of scale 2 / epsilon, and release the place of the maximum or the maximum."""
+    """Add noise of scale 2 / epsilon, and release the maximum or its place."""
     draw = rng.laplace if noise == "laplace" else rng.exponential
     noisy = queries + draw(scale=2 / EPSILON, size=(size, len(queries)))
     return noisy.argmax(axis=1) if released == "place" else noisy.max(axis=1)

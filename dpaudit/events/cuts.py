@@ -620,7 +620,8 @@ def expectation(
     """Judge a frozen event on draws that did not choose it.
 
     Nothing was chosen on these draws, so the rates are not moved by their selection uncertainty.
-    Half a draw is added to the count on the less likely side, so that its rate is positive.
+    Half a draw is added to the count on the less likely side, so that its rate is positive. It is
+    also added to the wrong guesses, which has no effect if every draw is guessed correctly.
     """
     draws = {"left": len(left), "right": len(right)}
     if isinstance(chosen, Guess):

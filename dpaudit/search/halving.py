@@ -34,8 +34,8 @@ DESIGN_SHARE, LOCAL_SHARE = 0.6, 0.25
 LARGE_BUDGET, SHARE_BEYOND = 15_000, 0.4
 """Draws beyond a large budget count only with this share for the design and for the local rounds.
 
-If a leak is small, even thousands of draws hardly distinguish two candidates. Then a few finalists
-with many draws find a better pair than a design with more candidates.
+If a leak is small, even thousands of draws hardly distinguish two candidates. So a large budget
+goes to a few finalists with many draws.
 """
 
 FIRST_DRAWS = 16
@@ -44,8 +44,11 @@ FIRST_DRAWS = 16
 LEAST_FIRST_DRAWS = 8
 LEAST_CANDIDATES, MOST_CANDIDATES = 8, 128
 LEAST_LOCAL, MOST_LOCAL = 4, 16
-"""Numbers of candidates of the design and of a local round. Beyond them, a larger budget gives each
-candidate more draws, because candidates with few draws differ mostly by chance."""
+"""Smallest and largest number of candidates of the design and of a local round.
+
+Beyond them, a larger budget gives each candidate more draws, because candidates with few draws
+differ mostly by chance.
+"""
 
 SURVIVORS = 4
 LOCAL_ROUNDS = 4

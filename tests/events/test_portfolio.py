@@ -355,6 +355,15 @@ def test_a_frozen_event_is_judged_by_its_rates_on_fresh_draws(
         assert value == pytest.approx(max(ratios[1:]), rel=0.01)
 
 
+def test_an_event_that_was_never_seen_on_the_other_side_is_not_thought_impossible() -> None:
+    """Half a draw of 50 is assumed on the other side."""
+    left, right = np.repeat([1.0, 0.0], [20, 30]), np.zeros(50)
+    frozen = learn(left, right, _goal(), rng=np.random.default_rng(1)).primary
+    assert isinstance(frozen, Event)
+    value, _ = expectation(frozen, left, right, _goal())
+    assert 0 < value < math.log(20 / 0.5)
+
+
 def test_no_luck_is_taken_for_a_find() -> None:
     """Check that chance is not mistaken for a finding.
 
