@@ -254,7 +254,7 @@ def epsilon_of_responses(epsilon, leak, delta):
     return max(math.log((rate - left) / (1 - rate)), 0.0) if left < rate else 0.0
 
 
-def nulls(canaries, audits):
+def nulls(canaries, audits, case):
     """Print how many whole audits were wrong, for each kind of claim."""
     one, kept = partial(epsilon_of_responses, 1.0), GaussianDP(1.0).epsilon
     few, many = ApproxDP(1.0, 1e-3), ApproxDP(1.0, 0.03)
@@ -273,6 +273,8 @@ def nulls(canaries, audits):
     planned_guesses.sum_bound = remembered(planned_guesses.sum_bound)
     print(f"{audits:,} whole null audits, {canaries} canaries, failure_prob {FAILURE_PROB}")
     for name, claim, draw, truth, options in rows:
+        if case is not None and case not in name:
+            continue
         refuted = wrong = 0
         for seed in range(audits):
             rng = np.random.default_rng((11, seed))
@@ -321,7 +323,7 @@ def main():
     if asked.hindsight:
         return hindsight(asked.sizes)
     if asked.nulls:
-        return nulls(asked.canaries or 100, asked.audits)
+        return nulls(asked.canaries or 100, asked.audits, asked.case)
     for case in cases():
         if asked.case is None or asked.case in case.name:
             simulate(case, asked.canaries or 200, asked.audits, asked.peer_audits)

@@ -171,6 +171,9 @@ class Goal:
         value, the best event of the simplest kind is chosen. None if the best event is wanted.
     estimator : object, optional
         Classifier of scikit-learn, copies of which are fitted to give one more score.
+    careful : bool
+        Whether the values of several pairs are compared. Then rare events must show more, because
+        the best of many rare events looks better than it is.
     """
 
     delta: float | None
@@ -183,6 +186,7 @@ class Goal:
     wants_profile: bool = True
     enough: float | None = None
     estimator: Any = None
+    careful: bool = False
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,7 @@ def search(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
+    goal = replace(goal, careful=True)
     if goal.delta is not None:  # the objective does not need the profile, which is most of the work
         goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
     return _Search(where, sampler, budget, finals, goal, conclusive, rng).run()

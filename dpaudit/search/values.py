@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,8 @@ class _Values:
             nowhere = np.empty(0)
             finalist = Candidate(index, -1, nowhere, {}, _returning(pair), FINAL, words)
             finalist.samples = [(old[0][:few], old[1][:few]), new]
-            expected, separation = judged(finalist, self.goal_at(pair), self.rng)
+            goal = replace(self.goal_at(pair), careful=True)
+            expected, separation = judged(finalist, goal, self.rng)
             finalist.score = expected / self.allowed(pair.left, pair.right), separation
             finalists.append(finalist)
         best = best_first(finalists)[0]
