@@ -8,6 +8,8 @@ possible test needs `limit` draws per dataset for power 0.9 (`oracles.nearest_pr
 ratio is the number of draws of an audit with power 0.9, exploration included, divided by the limit:
 
 - `event`: no audit. The best single event is known in advance.
+- `guess`: no audit. The best guess is known in advance: left above one threshold of the privacy
+  loss, right below another threshold, and no guess between them.
 - `score`: The audit knows the privacy loss of each output, as its `score`.
 - `learnt`: The audit learns its event or guess.
 - `sequential`: The median number of draws of a sequential audit, divided by the smallest expected
@@ -31,6 +33,7 @@ from scipy.stats import norm
 from benchmarks.refutation import cases as broken
 from dpaudit import ApproxDP, ArgumentError, NeighborPair, PureDP, audit
 from dpaudit.engine import draws_to_refute
+from dpaudit.engine.chances import by_guess, guesses_of, smallest
 from dpaudit.stats import oracles
 
 POWER = 0.9
@@ -113,7 +116,7 @@ def cases():
 
 @cache
 def settings(name, limit, failure_prob):
-    """Return (claimed epsilon, draws of the best event, expected draws of a sequential test)."""
+    """Return (claimed epsilon, draws of the best event and guess, expected sequential draws)."""
     case = cases()[name]
     oracle, delta = case.oracle, case.delta
     true = min(oracle.epsilon(delta), oracle.epsilon(max(delta, 1e-9)), 8.0)
@@ -133,7 +136,13 @@ def settings(name, limit, failure_prob):
     event = draws_to_refute(
         oracle, epsilon=epsilon, delta=delta, power=POWER, failure_prob=failure_prob
     )
-    return epsilon, event, nearest.expected_draws(failure_prob=failure_prob)
+    guesses = guesses_of(*oracle.curve())
+
+    def enough(draws):
+        return by_guess(*guesses, 2 * draws, epsilon, delta, failure_prob).power >= POWER
+
+    expected = nearest.expected_draws(failure_prob=failure_prob)
+    return epsilon, event, smallest(enough), expected
 
 
 def run(name, epsilon, draws, failure_prob, mode, seed):
@@ -187,7 +196,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("-k", default="", help="only mechanisms with this in their name")
     args = parser.parse_args()
-    columns = ["event", *args.modes]
+    columns = ["event", "guess", *args.modes]
     print(f"failure_prob {args.failure_prob:g}, power {POWER}, {args.seeds} seeds")
     print(f"{'mechanism':<30}{'limit':>9}{'epsilon':>9}" + "".join(f"{c:>12}" for c in columns))
     ratios = {(limit, mode): [] for limit in args.limits for mode in columns}
@@ -198,8 +207,9 @@ def main():
                     continue
                 if (chosen := settings(name, limit, args.failure_prob)) is None:
                     continue
-                epsilon, event, expected = chosen
-                found = {"event": event / limit if event else np.inf}
+                epsilon, event, guess, expected = chosen
+                known = {"event": event, "guess": guess}
+                found = {mode: n / limit if n else np.inf for mode, n in known.items()}
                 for mode in args.modes:
                     if mode == "score" and case.loss is None:
                         continue
