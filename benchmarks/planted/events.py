@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "events/cuts.py",
         "the rates of the right side are those of the left side",
-        "other = OTHER[likelier]\n        return (",
-        "other = likelier\n        return (",
+        "other = OTHER[likelier]\n        pooled",
+        "other = likelier\n        pooled",
         PORTFOLIO,
     ),
     Mutant(
