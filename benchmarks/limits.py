@@ -58,7 +58,8 @@ def laplace(data, size, *, rng):
 
 
 def laplace_loss(x):
-    return np.abs(x) - np.abs(x - 1)
+    """Return the loss without its rounding errors, which would distinguish the datasets."""
+    return np.round(np.abs(x) - np.abs(x - 1), 9)
 
 
 def gaussian(data, size, *, rng):

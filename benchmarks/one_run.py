@@ -2,7 +2,7 @@
 
     python -m benchmarks.one_run [--audits 2000] [--canaries 200] [--peer-audits 200]
     python -m benchmarks.one_run --hindsight [--sizes 1000 10000]
-    python -m benchmarks.one_run --nulls [--audits 2000] [--canaries 100]
+    python -m benchmarks.one_run --nulls [--audits 2000] [--canaries 100] [--case NAME]
 
 *False alarms*: these mechanisms satisfy their claim exactly. The benchmark counts audits in which
 the certified number exceeds the truth. A false alarm may happen with probability at most

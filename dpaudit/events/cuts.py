@@ -97,6 +97,8 @@ def _loss(p: Floats, q: Floats, p_low: Floats, q_high: Floats, delta: float) -> 
 def approximate_upper(hits: Any, draws: Any, failure_prob: Any) -> Floats:
     """Return the Clopper-Pearson upper bound by Pratt's formula; counts may be fractional.
 
+    All arguments may be arrays of one shape.
+
     The formula is 30 times faster than the exact bound. The result is within about 15% of the exact
     bound, even for no hits and tiny failure probabilities (Blyth 1986, "Approximate binomial
     confidence limits", after Pratt 1968). The formula is used only for planning; no certificate
@@ -363,8 +365,8 @@ def selection_level(rate: Floats, careful: bool) -> float | Floats:
     """Return the level of the bounds by which events of these rates are judged.
 
     There are about ``1 / rate`` disjoint events of one rate, and the best of them looks better than
-    it is. A careful judgement therefore divides the level by the root of ``0.5 / rate``. A division
-    by ``0.5 / rate`` itself certified less for sparse vectors.
+    it is. A careful judgement therefore divides the level by the root of ``0.5 / rate``. The root
+    is a rule of thumb.
     """
     return SELECTION_LEVEL * np.sqrt(np.clip(2 * rate, 1e-12, 1.0)) if careful else SELECTION_LEVEL
 

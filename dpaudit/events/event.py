@@ -172,8 +172,8 @@ class Goal:
     estimator : object, optional
         Classifier of scikit-learn, copies of which are fitted to give one more score.
     careful : bool
-        Whether the values of several pairs are compared. Then rare events must show more, because
-        the best of many rare events looks better than it is.
+        Whether a search compares pairs by this goal. Then rare events must show more, because the
+        best of many rare events looks better than it is.
     """
 
     delta: float | None

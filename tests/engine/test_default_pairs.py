@@ -123,21 +123,23 @@ def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed: int) -> None:
+def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first() -> None:
     """Check that the farthest user is a finalist even if the first draws show little.
 
-    Pairs beyond 120 exceed a claim of 1, and half of all other pairs reach this claim. Of 24 other
-    seeds, 22 refuted the claim.
+    Pairs beyond 120 exceed a claim of 1, and half of all other pairs reach this claim. The seeds
+    are fixed: 5 of them refute the claim. Of the seeds 1 to 24, 22 did.
     """
-    claim = PureDP(1.0, Relation.REPLACE_USER)
-    found = audit(spends_a_fifth_too_much, claim, draws=DRAWS, seed=seed, mutants=None)
-    assert found.diagnostics.search is not None
-    last = [t.arm for t in found.diagnostics.search.trials if t.stage in ("semifinal", "final")]
-    assert any("1e+06" in arm for arm in last)
-    if seed == 1:
-        assert found.verdict is Verdict.REFUTED
-        assert "1e+06" in found.pair_words
+    refuted = 0
+    for seed in range(1, 7):
+        claim = PureDP(1.0, Relation.REPLACE_USER)
+        found = audit(spends_a_fifth_too_much, claim, draws=DRAWS, seed=seed, mutants=None)
+        assert found.diagnostics.search is not None
+        last = [t.arm for t in found.diagnostics.search.trials if t.stage in ("semifinal", "final")]
+        assert any("1e+06" in arm for arm in last)
+        if found.verdict is Verdict.REFUTED:
+            refuted += 1
+            assert "1e+06" in found.pair_words
+    assert refuted >= 4
 
 
 def test_query_values_must_say_how_many_they_are() -> None:

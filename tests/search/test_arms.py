@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 
 from dpaudit import (
     ArgumentError,
+    LocalDP,
     MechanismError,
     NeighborPair,
     PureDP,
     Relation,
     _json,
+    audit,
     neighbors,
     within_sensitivity,
 )
+from dpaudit.events import Goal, Selection, learn
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
 from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_computed
 from dpaudit.search import halving as running
@@ -197,6 +200,30 @@ def test_a_large_search_judges_given_pairs_again(budget: int, all_of_them: bool)
     again = {t.arm for t in record.trials if t.stage in (FINAL, SEMIFINAL)} & given
     assert (again == given) == all_of_them
     assert record.draws_spent == budget
+
+
+def one_of_two(value: int, size: int, *, rng: Generator) -> Array:
+    return np.where(rng.random(size) < 0.6, value, 1 - value)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim"),
+    [(noisy_mean, PureDP(1.0)), (one_of_two, LocalDP(1.0, domain=range(2)))],
+    ids=["portfolio", "all pairs of values"],
+)
+def test_every_search_judges_with_care(
+    mechanism: Any, claim: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def noted(left: Array, right: Array, goal: Goal, **given: Any) -> Selection:
+        seen.append(goal.careful)
+        return learn(left, right, goal, **given)
+
+    monkeypatch.setattr(running, "learn", noted)
+    audit(mechanism, claim, draws=4000, seed=1, mutants=None)
+    assert seen
+    assert all(seen)
 
 
 @pytest.mark.slow
