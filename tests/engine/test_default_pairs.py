@@ -127,7 +127,7 @@ def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first() -> 
     """Check that the farthest user is a finalist even if the first draws show little.
 
     Pairs beyond 120 exceed a claim of 1, and half of all other pairs reach this claim. The seeds
-    are fixed: 5 of them refute the claim. Of the seeds 1 to 24, 22 did.
+    are fixed: 5 of them refute the claim, as do 22 of the seeds 1 to 24.
     """
     refuted = 0
     for seed in range(1, 7):
