@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | audit | check-command | plan | compare | report | replay``.
+"""The command line: ``dpaudit init | run | audit | check-command | plan | compare | ...``.
 
 A package can add commands with the entry-point group ``dpaudit.commands``. The ledger adds its
 command in this way.
@@ -20,6 +20,7 @@ import click
 
 from dpaudit.errors import ArgumentError, DpauditError, RecipeError, ReproducerError, StoreError
 from dpaudit.run.checking import check_command
+from dpaudit.run.init import init
 from dpaudit.run.invoke import (
     DEFAULT_OUT,
     FAILED,
@@ -409,5 +410,6 @@ def reproduce(result: Path, markdown: bool, out: Path | None) -> int:
 
 
 cli.add_command(check_command)
+cli.add_command(init)
 for entry in metadata.entry_points(group="dpaudit.commands"):
     cli.add_command(entry.load())

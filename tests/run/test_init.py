@@ -1,12 +1,12 @@
-"""Tests of the recipes of docs/ci.md, run by a shell instead of a CI runner."""
+"""Tests of the project that `dpaudit init` writes, whose CI jobs a shell runs here."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import yaml
 
 pytestmark = pytest.mark.slow  # these tests run whole shells, with workers
 
-PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 AUDIT = """
 import numpy as np
 from dpaudit import NeighborPair, PureDP
@@ -29,17 +28,19 @@ def audit_noisy(auditor):
 """
 
 
-def recipe(title: str) -> Any:
-    section = PAGE.read_text(encoding="utf-8").partition(f"## {title}")[2]
-    found = re.search(r"```yaml\n(.*?)```", section, flags=re.DOTALL)
-    assert found is not None
-    return yaml.safe_load(found.group(1))["jobs" if title == "GitHub Actions" else "audits"]
+JOBS = {"github": ".github/workflows/audits.yml", "gitlab": ".gitlab-ci.yml"}
+
+
+def job_in(project: Path, ci: str) -> Any:
+    found = yaml.safe_load((project / JOBS[ci]).read_text(encoding="utf-8"))
+    return found["jobs"]["audits"] if ci == "github" else found["audits"]
 
 
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a checkout with a stored run."""
+    """Return a new project with both jobs and a stored run."""
     path = tmp_path_factory.mktemp("baseline")
+    assert shell("dpaudit init && dpaudit init --ci gitlab", path) == 0
     write(path, scale=1.0)
     assert shell("dpaudit run --strict --out baseline", path) == 0
     return path
@@ -54,7 +55,7 @@ def project(baseline: Path, tmp_path: Path) -> Path:
 
 
 def write(project: Path, scale: float) -> None:
-    (project / "audit_noisy.py").write_text(AUDIT.format(scale=scale), encoding="utf-8")
+    (project / "audits" / "audit_noisy.py").write_text(AUDIT.format(scale=scale), encoding="utf-8")
 
 
 def shell(script: str, where: Path) -> int:
@@ -65,23 +66,25 @@ def shell(script: str, where: Path) -> int:
     return subprocess.run(command, cwd=where, env=environ, check=False).returncode
 
 
-def test_the_github_recipe_fails_and_shows_what_got_worse(project: Path) -> None:
+def test_the_github_job_fails_and_shows_what_got_worse(project: Path) -> None:
     failed, uploads = False, []
-    for step in recipe("GitHub Actions")["audits"]["steps"]:
+    for step in job_in(project, "github")["steps"]:
         runs = not failed or step.get("if") == "always()"
         if runs and "run" in step and not step["run"].startswith("pip install"):
             failed |= shell(step["run"], project) != 0
         if runs and "upload" in step.get("uses", ""):
             uploads.append(step["with"].get("sarif_file") or step["with"]["path"])
     assert failed
-    assert "newly refuted" in (project / "summary.md").read_text(encoding="utf-8").lower()
+    summary = (project / "summary.md").read_text(encoding="utf-8").lower()
+    assert "newly refuted" in summary
+    assert "2 audits in" in summary
     assert uploads[0] == "audits.sarif"
     for name in " ".join(uploads).split():
         assert (project / name).exists()
 
 
-def test_the_gitlab_recipe_fails_and_keeps_the_comment(project: Path) -> None:
-    job = recipe("GitLab")
+def test_the_gitlab_job_fails_and_keeps_the_comment(project: Path) -> None:
+    job = job_in(project, "gitlab")
     script = [line for line in job["script"] if not line.startswith("pip install")]
     assert shell("\n".join(script), project) != 0
     assert "newly refuted" in (project / "comment.md").read_text(encoding="utf-8").lower()
@@ -89,10 +92,30 @@ def test_the_gitlab_recipe_fails_and_keeps_the_comment(project: Path) -> None:
         assert (project / name).exists()
 
 
-def test_both_recipes_pass_where_nothing_got_worse(project: Path) -> None:
+@pytest.mark.parametrize("has_baseline", [True, False])
+def test_both_jobs_pass_where_nothing_got_worse(project: Path, has_baseline: bool) -> None:
     write(project, scale=1.0)
-    script = [line for line in recipe("GitLab")["script"] if not line.startswith("pip install")]
+    if not has_baseline:
+        shutil.rmtree(project / "baseline")
+    script = [line for line in job_in(project, "gitlab")["script"] if "pip" not in line]
     assert shell("\n".join(script), project) == 0
-    steps = recipe("GitHub Actions")["audits"]["steps"]
-    runs = [step["run"] for step in steps if "run" in step and "pip" not in step["run"]]
-    assert [shell(script, project) for script in runs] == [0, 0, 0]
+    runs = [step["run"] for step in job_in(project, "github")["steps"] if "run" in step]
+    assert [shell(script, project) for script in runs if "pip" not in script] == [0, 0, 0]
+
+
+def test_files_that_exist_are_kept(baseline: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "audits" / "requirements.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine", encoding="utf-8")
+    (tmp_path / ".gitlab-ci.yml").symlink_to("nowhere")
+    for ci in ("none", "github", "gitlab", "github"):
+        assert shell(f"dpaudit init --ci {ci}", tmp_path) == 0
+    assert kept.read_text(encoding="utf-8") == "mine"
+    assert (tmp_path / ".gitlab-ci.yml").is_symlink()
+    for name in ("audits/audit_noisy_mean.py", JOBS["github"]):
+        assert (tmp_path / name).read_bytes() == (baseline / name).read_bytes()
+
+
+def test_a_version_is_fixed(baseline: Path) -> None:
+    requirements = (baseline / "audits" / "requirements.txt").read_text(encoding="utf-8")
+    assert requirements == f"dpaudit=={metadata.version('dpaudit')}\n"
