@@ -18,6 +18,7 @@ from dpaudit.results.estimates import (
     log_mean,
 )
 from dpaudit.results.family import holm
+from dpaudit.results.frames import to_frame
 from dpaudit.results.mutants import (
     MutantResult,
     MutantStatus,
@@ -74,6 +75,7 @@ __all__ = [
     "score_words",
     "short",
     "surviving_code",
+    "to_frame",
     "undetected",
     "undetected_halvings",
     "undetected_words",

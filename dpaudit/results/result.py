@@ -31,6 +31,7 @@ from dpaudit.results.estimates import (
     Witness,
     log_mean,
 )
+from dpaudit.results.frames import to_frame
 from dpaudit.results.mutants import (
     MutantResult,
     mutant_lines,
@@ -593,6 +594,21 @@ class AuditResult:
             "seconds": round(self.seconds, 3),
         }
         return {key: encode(value) for key, value in row.items()}
+
+    def to_frame(self, *, library: str = "pandas") -> Any:
+        """Return the main numbers as a DataFrame with one row.
+
+        Columns are texts, floats and integers. A number that is unknown is missing, and an infinite
+        number is ``inf``. `draws` counts draws per dataset, exploration included. `seed` is text,
+        because it may exceed 64 bits. :func:`dpaudit.store.load_frame` returns a row for each audit
+        of a run.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            Library of the frame, which must be installed. The default is pandas.
+        """
+        return to_frame([self], library)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data without `pair` and `event`, for :meth:`from_json`."""

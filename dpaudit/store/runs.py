@@ -23,6 +23,7 @@ from typing import Any
 from dpaudit import _json, _validate
 from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
+from dpaudit.results import AuditResult, to_frame
 from dpaudit.store import journal
 from dpaudit.store.files import read_json, set_aside, unsealed, write_sealed
 from dpaudit.store.records import Kind, Record, Row, kinds, load_record, read_rows, rows_of
@@ -169,6 +170,27 @@ def load_run(out: str | os.PathLike[str]) -> tuple[StoredRun, list[Record], list
         If ``results.json`` is missing, cut off, changed by hand, or of another version.
     """
     return _load(_validate.path(out=out), whole=False)
+
+
+def load_frame(out: str | os.PathLike[str], *, library: str = "pandas") -> Any:
+    """Read the audits of a run as a DataFrame with a row for each audit.
+
+    The columns are those of :meth:`dpaudit.AuditResult.to_frame`.
+
+    Parameters
+    ----------
+    out : path
+        Directory of the run.
+    library : {"pandas", "polars", "pyarrow"}, optional
+        Library of the frame, which must be installed. The default is pandas.
+
+    Raises
+    ------
+    StoreError
+        As in :func:`load_run`.
+    """
+    audits = [record for record in load_run(out)[1] if isinstance(record, AuditResult)]
+    return to_frame(audits, library)
 
 
 def read_whole_run(out: Path) -> tuple[StoredRun, list[Record]]:
