@@ -1,3 +1,4 @@
+from .badge import badge as badge
 from .changes import VerdictChange as VerdictChange
 from .changes import What as What
 from .comparison import compare as compare

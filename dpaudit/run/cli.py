@@ -356,8 +356,14 @@ def compare(old: Path, new: Path, markdown: Path | None, **asked: Any) -> int:
 @cli.command()
 @click.argument("out", default=DEFAULT_OUT, type=PathArgument())
 @sarif_option
-def report(out: Path, sarif: Path | None) -> int:
-    """Rewrite the report of the run in OUT (default: reports) and its SARIF file."""
+@click.option(
+    "--badge",
+    type=PathArgument(dir_okay=False),
+    help="Also write a badge with the most urgent status to this SVG file.",
+)
+def report(out: Path, sarif: Path | None, badge: Path | None) -> int:
+    """Rewrite the report of the run in OUT (default: reports), its SARIF file and its badge."""
+    from dpaudit.report import badge as badge_of
     from dpaudit.report import sarif as sarif_of
     from dpaudit.report import write_report
     from dpaudit.store import load_run, write_atomic
@@ -369,6 +375,9 @@ def report(out: Path, sarif: Path | None) -> int:
     if sarif is not None:
         write_atomic(sarif, sarif_of(run_record, records))
         click.echo(f"sarif: {sarif}")
+    if badge is not None:
+        write_atomic(badge, badge_of(run_record, records))
+        click.echo(f"badge: {badge}")
     return FAILED if lost else OK
 
 
