@@ -61,6 +61,7 @@ html_title = "dpaudit"
 html_static_path = ["_static"]
 templates_path = ["_templates"]
 html_css_files = ["site.css"]
+html_extra_path = ["../dpaudit/store/results.schema.json"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
