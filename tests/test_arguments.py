@@ -521,6 +521,7 @@ def table() -> dict[str, Call]:
         "store.load_result": Call(lambda: {"path": "nowhere"}, {"path": {"'x'"}}),
         "store.read_history": Call(lambda: {"path": "nowhere"}, {"path": {"'x'"}}),
         "store.load_run": Call(lambda: {"out": "nowhere"}, {"out": {"'x'"}}),
+        "store.load_frame": Call(lambda: {"out": "nowhere", "library": "pandas"}, {"out": {"'x'"}}),
         # --- ledger ---
         "statement": Call(lambda: {"id": "paper.lemma1"}, {"kind": TEXT, "replays": FLAG}),
         "check_sensitivity": Call(

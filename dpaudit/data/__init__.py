@@ -27,7 +27,7 @@ from dpaudit.data.forms import (
     locked,
     words_of_shape,
 )
-from dpaudit.data.frames import FrameForm, as_arrow, columns_of
+from dpaudit.data.frames import NEW_FRAMES, FrameForm, as_arrow, columns_of, frame_of_rows
 from dpaudit.data.frames import unpacked as _frame
 from dpaudit.data.interaction import Interaction, InteractionForm
 from dpaudit.data.sequences import SequenceForm, content, object_array
@@ -38,6 +38,7 @@ from dpaudit.data.users import UserTable
 from dpaudit.errors import PairError
 
 __all__ = [
+    "NEW_FRAMES",
     "ArrayForm",
     "Census",
     "Failure",
@@ -59,6 +60,7 @@ __all__ = [
     "dataset_array",
     "digest",
     "form_of",
+    "frame_of_rows",
     "frame_sides",
     "handed",
     "is_frame",

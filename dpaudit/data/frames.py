@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -156,6 +156,29 @@ def unpacked(packed: Packed) -> Any:
     return nw.concat(parts, how="horizontal").select(*columns).to_native()
 
 
+def frame_of_rows(
+    rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type], library: str
+) -> Any:
+    """Return a native frame with these rows.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        The value of each column, which may be None.
+    kinds : mapping
+        Type of each column: str, float or int.
+    library : {"pandas", "polars", "pyarrow"}
+        Library of the frame.
+    """
+    backend: Any = _validate.choice(NEW_FRAMES, library=library)
+    dtypes: dict[type, Any] = {str: nw.String, float: nw.Float64, int: nw.Int64}
+    columns = [
+        nw.new_series(name, [row[name] for row in rows], dtypes[kind], backend=backend).to_frame()
+        for name, kind in kinds.items()
+    ]
+    return nw.concat(columns, how="horizontal").to_native()
+
+
 def frame_of(value: Any, by: Any, name: str) -> Any:
     """Return a checked copy of a frame, with a new index.
 
@@ -297,6 +320,7 @@ def _schema(frame: Any) -> tuple[tuple[str, str], ...]:
     return tuple(zip(frame.columns, dtypes, strict=True))
 
 
+NEW_FRAMES = ("pandas", "polars", "pyarrow")
 _LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _PLAIN = (nw.String, nw.Boolean, nw.Categorical)
 

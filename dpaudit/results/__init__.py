@@ -18,7 +18,6 @@ from dpaudit.results.estimates import (
     log_mean,
 )
 from dpaudit.results.family import holm
-from dpaudit.results.frames import to_frame
 from dpaudit.results.mutants import (
     MutantResult,
     MutantStatus,
@@ -30,7 +29,7 @@ from dpaudit.results.mutants import (
     undetected_words,
 )
 from dpaudit.results.reproducer import Reproducer
-from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
+from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics, frame_of_results
 from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import STATUSES, Expectation, Status, Verdict, worst
 from dpaudit.results.words import at_least, at_most, beside, beyond, least, number, short
@@ -67,6 +66,7 @@ __all__ = [
     "at_most",
     "beside",
     "beyond",
+    "frame_of_results",
     "holm",
     "least",
     "log_mean",
@@ -75,7 +75,6 @@ __all__ = [
     "score_words",
     "short",
     "surviving_code",
-    "to_frame",
     "undetected",
     "undetected_halvings",
     "undetected_words",

@@ -6,11 +6,12 @@ import html
 import math
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit._json import LATER, Count, Probability, Seconds, decode, encode
+from dpaudit.data import frame_of_rows
 from dpaudit.errors import ReproducerError
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.causes import Cause
@@ -31,9 +32,9 @@ from dpaudit.results.estimates import (
     Witness,
     log_mean,
 )
-from dpaudit.results.frames import to_frame
 from dpaudit.results.mutants import (
     MutantResult,
+    MutantStatus,
     mutant_lines,
     mutation_score,
     score_words,
@@ -608,7 +609,7 @@ class AuditResult:
         library : {"pandas", "polars", "pyarrow"}, optional
             Library of the frame, which must be installed. The default is pandas.
         """
-        return to_frame([self], library)
+        return frame_of_results([self], library)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data without `pair` and `event`, for :meth:`from_json`."""
@@ -628,6 +629,40 @@ class AuditResult:
         stored = {key: value for key, value in data.items() if key != "schema"}
         result = decode(cls, {**stored, "event": None, "pair": None})
         return typing.cast("AuditResult", result)
+
+
+_COLUMNS: dict[str, type] = {
+    **dict.fromkeys(("id", "mechanism", "claim", "pair", "verdict", "expected"), str),
+    **dict.fromkeys(("claimed_epsilon", "claimed_delta"), float),
+    **dict.fromkeys(("certified_epsilon", "certified_delta", "estimated_epsilon"), float),
+    **dict.fromkeys(("detectable_epsilon", "failure_prob", "p_value", "mutation_score"), float),
+    **dict.fromkeys(("draws", "mutants", "mutants_killed"), int),
+    "event": str,
+    "seed": str,
+    "seconds": float,
+}
+
+
+def frame_of_results(results: Sequence[AuditResult], library: str) -> Any:
+    """Return a DataFrame with a row for each result; see :meth:`AuditResult.to_frame`."""
+    rows = []
+    for result in results:
+        row = {name: getattr(result, name) for name, kind in _COLUMNS.items() if kind is float}
+        row |= {
+            "id": result.id,
+            "mechanism": result.mechanism,
+            "claim": result.claim["words"],
+            "pair": result.pair_words,
+            "verdict": result.verdict.value,
+            "expected": result.expected and result.expected.value,
+            "draws": sum(result.draws.values()),
+            "mutants": len(result.mutants),
+            "mutants_killed": sum(m.status is MutantStatus.KILLED for m in result.mutants),
+            "event": result.witness.event,
+            "seed": str(result.seed),
+        }
+        rows.append(row)
+    return frame_of_rows(rows, _COLUMNS, library)
 
 
 def _issue_of(result: AuditResult, program: str) -> str:

@@ -22,8 +22,9 @@ from typing import Any
 
 from dpaudit import _json, _validate
 from dpaudit._files import inside, write_atomic
+from dpaudit.data import NEW_FRAMES
 from dpaudit.errors import StoreError
-from dpaudit.results import AuditResult, to_frame
+from dpaudit.results import AuditResult, frame_of_results
 from dpaudit.store import journal
 from dpaudit.store.files import read_json, set_aside, unsealed, write_sealed
 from dpaudit.store.records import Kind, Record, Row, kinds, load_record, read_rows, rows_of
@@ -189,8 +190,9 @@ def load_frame(out: str | os.PathLike[str], *, library: str = "pandas") -> Any:
     StoreError
         As in :func:`load_run`.
     """
+    _validate.choice(NEW_FRAMES, library=library)
     audits = [record for record in load_run(out)[1] if isinstance(record, AuditResult)]
-    return to_frame(audits, library)
+    return frame_of_results(audits, library)
 
 
 def read_whole_run(out: Path) -> tuple[StoredRun, list[Record]]:
