@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,11 +31,42 @@ def audit_noisy(auditor):
 
 
 JOBS = {"github": ".github/workflows/audits.yml", "gitlab": ".gitlab-ci.yml"}
+ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
 
 
-def job_in(project: Path, ci: str) -> Any:
-    found = yaml.safe_load((project / JOBS[ci]).read_text(encoding="utf-8"))
-    return found["jobs"]["audits"] if ci == "github" else found["audits"]
+def gitlab_job(project: Path) -> Any:
+    return yaml.safe_load((project / JOBS["gitlab"]).read_text(encoding="utf-8"))["audits"]
+
+
+def gitlab(project: Path) -> int:
+    """Run the job of GitLab without installing anything."""
+    script = [line for line in gitlab_job(project)["script"] if not line.startswith("pip install")]
+    return shell("\n".join(script), project)
+
+
+def github(project: Path, **inputs: str) -> tuple[bool, list[str]]:
+    """Run the steps of the action; return whether one fails, and the files that are uploaded."""
+    given = {name: inputs.pop(name, about["default"]) for name, about in ACTION["inputs"].items()}
+    assert not inputs
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: given[found[1]], text)
+
+    failed, uploads = False, []
+    for step in ACTION["runs"]["steps"]:
+        conditions = set(step.get("if", "").split(" && ")) - {""}
+        if failed and "always()" not in conditions:
+            continue
+        if "inputs.sarif == 'true'" in conditions and given["sarif"] != "true":
+            continue
+        assert conditions <= {"always()", "inputs.sarif == 'true'"}
+        if "run" in step:
+            assert "${{" not in step["run"]  # the text of an input must not become a script
+            environ = {name: filled(value) for name, value in step.get("env", {}).items()}
+            failed |= shell(step["run"], project, **environ) != 0
+        else:
+            uploads += filled(step["with"].get("sarif_file") or step["with"]["path"]).split()
+    return failed, uploads
 
 
 @pytest.fixture(scope="module")
@@ -58,37 +91,29 @@ def write(project: Path, scale: float) -> None:
     (project / "audits" / "audit_noisy.py").write_text(AUDIT.format(scale=scale), encoding="utf-8")
 
 
-def shell(script: str, where: Path) -> int:
+def shell(script: str, where: Path, **more: str) -> int:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     summary = str(where / "summary.md")
-    environ = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": summary, "COLUMNS": "120"}
+    environ = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": summary, "COLUMNS": "120"} | more
     command = ["bash", "-e", "-o", "pipefail", "-c", script]
     return subprocess.run(command, cwd=where, env=environ, check=False).returncode
 
 
-def test_the_github_job_fails_and_shows_what_got_worse(project: Path) -> None:
-    failed, uploads = False, []
-    for step in job_in(project, "github")["steps"]:
-        runs = not failed or step.get("if") == "always()"
-        if runs and "run" in step and not step["run"].startswith("pip install"):
-            failed |= shell(step["run"], project) != 0
-        if runs and "upload" in step.get("uses", ""):
-            uploads.append(step["with"].get("sarif_file") or step["with"]["path"])
+def test_the_action_fails_and_shows_what_got_worse(project: Path) -> None:
+    failed, uploads = github(project)
     assert failed
     summary = (project / "summary.md").read_text(encoding="utf-8").lower()
     assert "newly refuted" in summary
     assert "2 audits in" in summary
-    assert uploads[0] == "audits.sarif"
-    for name in " ".join(uploads).split():
-        assert (project / name).exists()
+    assert uploads == ["audits.sarif", "reports", "audits.xml"]
+    assert all((project / name).exists() for name in uploads)
 
 
 def test_the_gitlab_job_fails_and_keeps_the_comment(project: Path) -> None:
-    job = job_in(project, "gitlab")
-    script = [line for line in job["script"] if not line.startswith("pip install")]
-    assert shell("\n".join(script), project) != 0
+    assert gitlab(project) != 0
     assert "newly refuted" in (project / "comment.md").read_text(encoding="utf-8").lower()
-    for name in [*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]]:
+    kept = gitlab_job(project)["artifacts"]
+    for name in [*kept["paths"], kept["reports"]["junit"]]:
         assert (project / name).exists()
 
 
@@ -97,10 +122,29 @@ def test_both_jobs_pass_where_nothing_got_worse(project: Path, has_baseline: boo
     write(project, scale=1.0)
     if not has_baseline:
         shutil.rmtree(project / "baseline")
-    script = [line for line in job_in(project, "gitlab")["script"] if "pip" not in line]
-    assert shell("\n".join(script), project) == 0
-    runs = [step["run"] for step in job_in(project, "github")["steps"] if "run" in step]
-    assert [shell(script, project) for script in runs if "pip" not in script] == [0, 0, 0]
+    assert gitlab(project) == 0
+    assert not github(project)[0]
+
+
+def test_inputs_reach_the_run_and_no_shell(project: Path) -> None:
+    options = "audits/audit_noisy_mean.py --seed 3 $(touch hacked) ; touch hacked"
+    failed, _ = github(project, options=options, out="else where", sarif="false")
+    assert failed  # there is no such file
+    assert not (project / "hacked").exists()
+    options = "audits/audit_noisy_mean.py --seed 3"
+    failed, uploads = github(project, options=options, out="out", baseline="none", sarif="false")
+    assert not failed
+    assert uploads == ["out", "audits.xml"]
+    found = json.loads((project / "out" / "results.json").read_text(encoding="utf-8"))
+    assert found["run"]["seed"] == 3
+    assert len(found["audits"]) == 1
+
+
+def test_the_github_job_installs_and_calls_the_action(project: Path) -> None:
+    job = yaml.safe_load((project / JOBS["github"]).read_text(encoding="utf-8"))["jobs"]["audits"]
+    *_, install, action = job["steps"]
+    assert install["run"] == "pip install -r audits/requirements.txt"
+    assert action["uses"] == f"dpaudit/dpaudit@v{metadata.version('dpaudit')}"
 
 
 def test_files_that_exist_are_kept(baseline: Path, tmp_path: Path) -> None:
