@@ -141,7 +141,7 @@ run_options = with_options(
     click.option(
         "--resume",
         is_flag=True,
-        help="Keep the results of an interrupted run in OUT and run the rest.",
+        help="Keep the results in OUT that are still current, and run the rest.",
     ),
     click.option(
         "--junit",

@@ -55,9 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     workers = "processes that draw for one audit, default 1; or the address of a Dask scheduler"
     option("-workers", workers, metavar="N")
     option("-out", "write results and the report there", metavar="DIR")
-    option(
-        "-resume", "keep the results of an interrupted run in --dpaudit-out", action="store_true"
-    )
+    option("-resume", "keep the results in --dpaudit-out that are current", action="store_true")
     option("-history", "keep the evidence of all runs in this file", metavar="FILE")
     collect = "collect audit_*.py and ledger_*.py files, and audit_* functions"
     parser.addini("dpaudit_collect", collect, "bool", default=False)
