@@ -13,7 +13,11 @@ from dpaudit.run.invoke import OK, PathArgument
 from dpaudit.store import write_atomic
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_AUDIT = {"audits/audit_noisy_mean.py": "audit.txt", "audits/requirements.txt": "requirements.txt"}
+_FILES = {
+    "audits/audit_noisy_mean.py": "audit.txt",
+    "audits/requirements.txt": "requirements.txt",
+    ".gitignore": "gitignore.txt",
+}
 _JOBS = {
     "github": {".github/workflows/audits.yml": "github.yml"},
     "gitlab": {".gitlab-ci.yml": "gitlab.yml"},
@@ -35,7 +39,7 @@ def init(directory: Path, ci: str) -> int:
 
     Files that exist already are kept as they are.
     """
-    for name, template in {**_AUDIT, **_JOBS[ci]}.items():
+    for name, template in {**_FILES, **_JOBS[ci]}.items():
         path = directory / name
         if os.path.lexists(path):
             click.echo(f"kept: {path}")

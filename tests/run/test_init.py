@@ -31,7 +31,8 @@ def audit_noisy(auditor):
 
 
 JOBS = {"github": ".github/workflows/audits.yml", "gitlab": ".gitlab-ci.yml"}
-ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
 def gitlab_job(project: Path) -> Any:
@@ -156,10 +157,26 @@ def test_files_that_exist_are_kept(baseline: Path, tmp_path: Path) -> None:
         assert shell(f"dpaudit init --ci {ci}", tmp_path) == 0
     assert kept.read_text(encoding="utf-8") == "mine"
     assert (tmp_path / ".gitlab-ci.yml").is_symlink()
-    for name in ("audits/audit_noisy_mean.py", JOBS["github"]):
+    for name in ("audits/audit_noisy_mean.py", ".gitignore", JOBS["github"]):
         assert (tmp_path / name).read_bytes() == (baseline / name).read_bytes()
 
 
 def test_a_version_is_fixed(baseline: Path) -> None:
     requirements = (baseline / "audits" / "requirements.txt").read_text(encoding="utf-8")
     assert requirements == f"dpaudit=={metadata.version('dpaudit')}\n"
+
+
+def test_git_ignores_what_the_jobs_write(project: Path) -> None:
+    github(project)
+    assert shell("git init -q && git add --all", project) == 0
+    listed = subprocess.run(["git", "ls-files"], cwd=project, capture_output=True, check=True)
+    files = set(listed.stdout.decode().split())
+    assert not any(name.startswith(("reports/", "audits.")) for name in files)
+    assert {"audits/audit_noisy_mean.py", "baseline/results.json"} <= files
+
+
+def test_the_hook_calls_an_existing_command(project: Path) -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    write(project, scale=1.0)
+    (hook,) = hooks
+    assert shell(hook["entry"], project) == 0
