@@ -74,6 +74,9 @@ def main(wheel: str) -> int:
         if ran.returncode != 1 or missing or not (place / "reports" / "index.html").is_file():
             print(ran.stdout, ran.stderr, f"missing: {missing}", sep="\n")
             return 1
+        new = Path(folder) / "new"
+        subprocess.run([home / "bin" / "dpaudit", "init", new], check=True)
+        subprocess.run([home / "bin" / "dpaudit", "run", "--strict"], cwd=new, check=True)
     print(f"{Path(wheel).name} works by itself; with all that it needs it is {size / 1e6:.0f} MB")
     return 0
 
