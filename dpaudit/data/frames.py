@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import warnings
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -13,7 +14,7 @@ import narwhals.stable.v2 as nw
 from dpaudit import _validate
 from dpaudit.data.forms import Census, Form, Label, Packed, counted, is_frame
 from dpaudit.data.sequences import content
-from dpaudit.errors import PairError
+from dpaudit.errors import ArgumentError, PairError
 
 
 class FrameForm(Form):
@@ -171,6 +172,10 @@ def frame_of_rows(
         Library of the frame.
     """
     backend: Any = _validate.choice(NEW_FRAMES, library=library)
+    if importlib.util.find_spec(backend) is None:
+        raise ArgumentError(
+            f"library must be installed, got {backend!r}. Run pip install {backend}"
+        )
     dtypes: dict[type, Any] = {str: nw.String, float: nw.Float64, int: nw.Int64}
     columns = [
         nw.new_series(name, [row[name] for row in rows], dtypes[kind], backend=backend).to_frame()

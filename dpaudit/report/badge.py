@@ -15,7 +15,7 @@ _WORDS = {
     "refuted": ("refuted", _RED),
     "history": ("refuted by history", _RED),
     "lost": ("not found again", _RED),
-    "no_power": ("without power", _YELLOW),
+    "no_power": ("without power", _RED),
     "powerless": ("without power", _YELLOW),
     "open": ("open", _YELLOW),
     "not_refuted": ("not refuted", _GREEN),
@@ -39,16 +39,17 @@ def badge(run: StoredRun, records: Sequence[Record]) -> str:
     """Return the badge of a run as SVG.
 
     A known violation that was found again counts only if no other status does. A run that failed or
-    was interrupted says so, because some of its audits are missing.
+    was interrupted says so.
 
     Parameters
     ----------
     run : StoredRun
         The run.
     records : sequence of Record
-        The records of the run. Only audits are counted.
+        The records of the run. Only audits are counted, but a statement that is not as declared
+        makes the run fail.
     """
-    message, colour = _message(run, [r for r in records if isinstance(r, AuditResult)])
+    message, colour = _message(run, records)
     left, right = (round(6.2 * len(text)) + 10 for text in (_LABEL, message))
     return _BADGE.format(
         label=_LABEL,
@@ -64,10 +65,15 @@ def badge(run: StoredRun, records: Sequence[Record]) -> str:
     )
 
 
-def _message(run: StoredRun, audits: Sequence[AuditResult]) -> tuple[str, str]:
-    statuses = [audit.status for audit in audits]
+def _message(run: StoredRun, records: Sequence[Record]) -> tuple[str, str]:
+    statuses = [record.status for record in records if isinstance(record, AuditResult)]
     first = worst([s for s in statuses if s.key != "known"] or statuses) if statuses else None
     words, colour = _WORDS[first.key] if first else ("no audits", _GREY)
-    if colour != _RED and (run.problems or not run.complete):
-        return "failed" if run.problems else "interrupted", _RED
-    return f"{statuses.count(first)} {words}" if first else words, colour
+    if colour != _RED:
+        # An audit that makes the run fail is red by itself, unlike a statement.
+        if run.problems or any(record.mismatch for record in records):
+            return "failed", _RED
+        if not run.complete:
+            return "interrupted", _RED
+    number = sum(_WORDS[status.key][0] == words for status in statuses)
+    return f"{number} {words}" if first else words, colour

@@ -25,6 +25,10 @@ _JOBS = {
 }
 
 
+_SHARED = (".gitignore", ".gitlab-ci.yml")
+"""Files that other tools use, too, so that a project may need more lines in them."""
+
+
 @click.command("init")
 @click.argument("directory", default=".", type=PathArgument(file_okay=False))
 @click.option(
@@ -42,7 +46,8 @@ def init(directory: Path, ci: str) -> int:
     for name, template in {**_FILES, **_JOBS[ci]}.items():
         path = directory / name
         if os.path.lexists(path):
-            click.echo(f"kept: {path}")
+            hint = f" (add to it what {_TEMPLATES / template} holds)" * (name in _SHARED)
+            click.echo(f"kept: {path}{hint}")
             continue
         text = (_TEMPLATES / template).read_text(encoding="utf-8")
         write_atomic(path, text.replace("VERSION", metadata.version("dpaudit")))

@@ -188,10 +188,11 @@ def load_frame(out: str | os.PathLike[str], *, library: str = "pandas") -> Any:
     Raises
     ------
     StoreError
-        As in :func:`load_run`.
+        If a file is missing, damaged, of another version, or was changed by hand.
     """
     _validate.choice(NEW_FRAMES, library=library)
-    audits = [record for record in load_run(out)[1] if isinstance(record, AuditResult)]
+    records = read_whole_run(_validate.path(out=out))[1]
+    audits = [record for record in records if isinstance(record, AuditResult)]
     return frame_of_results(audits, library)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -63,6 +64,19 @@ def test_the_most_urgent_status_is_shown(
     result: AuditResult, changes: list[dict[str, object]], expected: tuple[str, str]
 ) -> None:
     assert seen(RUN, [replace(result, **change) for change in changes]) == expected  # type: ignore[arg-type]
+
+
+def test_equal_words_are_counted_together(result: AuditResult) -> None:
+    lazy = replace(result, verdict=Verdict.NO_POWER)
+    strict = replace(lazy, expected=Expectation.POWER)
+    assert {lazy.status.key, strict.status.key} == {"powerless", "no_power"}
+    assert seen(RUN, [lazy, strict, lazy]) == ("3 without power", RED)
+
+
+def test_a_statement_can_make_a_run_fail(result: AuditResult) -> None:
+    fine = replace(result, verdict=Verdict.NOT_REFUTED)
+    statement = SimpleNamespace(mismatch="it holds, and refuted was declared")
+    assert seen(RUN, [fine, statement]) == ("failed", RED)  # type: ignore[list-item]
 
 
 def test_a_run_that_is_not_whole_is_never_green(result: AuditResult) -> None:

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, ArgumentError, AuditResult, NeighborPair, PureDP, audit
+from dpaudit import ApproxDP, ArgumentError, AuditResult, NeighborPair, PureDP, StoreError, audit
 from dpaudit.results import Expectation
 from dpaudit.store import StoredRun, load_frame, save_record
 from dpaudit.store.runs import save_run
@@ -71,6 +71,23 @@ def test_types_do_not_depend_on_missing_values(results: list[AuditResult], libra
 def test_another_library_is_an_error(results: list[AuditResult]) -> None:
     with pytest.raises(ArgumentError, match="library must be .*pandas.*got 'os'"):
         results[0].to_frame(library="os")
+
+
+def test_a_library_that_is_missing_is_an_error(
+    results: list[AuditResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ArgumentError, match=r"got 'polars'\. Run pip install polars"):
+        results[0].to_frame(library="polars")
+
+
+def test_a_lost_audit_is_an_error_and_changes_no_file(run: Path) -> None:
+    (stored, *_) = sorted(run.glob("audits/*.json"))
+    stored.write_text("{", encoding="utf-8")
+    before = sorted(run.rglob("*"))
+    with pytest.raises(StoreError, match=stored.name):
+        load_frame(run)
+    assert sorted(run.rglob("*")) == before
 
 
 def test_a_run_without_audits_has_all_columns(results: list[AuditResult], tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_run_writes_both_files_and_report_writes_sarif_again(home):
     ]
     again = home.dpaudit("report", "--sarif", "later.sarif", "--badge", "later.svg")
     assert again.out.splitlines()[-2:] == ["sarif: later.sarif", "badge: later.svg"]
-    assert "refuted</title>" in (home.path / "later.svg").read_text()
+    assert "<title>dpaudit: 2 refuted</title>" in (home.path / "later.svg").read_text()
     assert (home.path / "ci/dpaudit.sarif").read_bytes() == (home.path / "later.sarif").read_bytes()
     assert not list((home.path / "ci").glob(".*"))
     assert home.dpaudit("report", "--junit", "later.xml").code == 4

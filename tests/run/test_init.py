@@ -112,7 +112,7 @@ def test_the_action_fails_and_shows_what_got_worse(project: Path) -> None:
 
 def test_the_gitlab_job_fails_and_keeps_the_comment(project: Path) -> None:
     assert gitlab(project) != 0
-    assert "newly refuted" in (project / "comment.md").read_text(encoding="utf-8").lower()
+    assert "newly refuted" in (project / "audits.md").read_text(encoding="utf-8").lower()
     kept = gitlab_job(project)["artifacts"]
     for name in [*kept["paths"], kept["reports"]["junit"]]:
         assert (project / name).exists()
@@ -132,7 +132,7 @@ def test_inputs_reach_the_run_and_no_shell(project: Path) -> None:
     failed, _ = github(project, options=options, out="else where", sarif="false")
     assert failed  # there is no such file
     assert not (project / "hacked").exists()
-    options = "audits/audit_noisy_mean.py --seed 3"
+    options = "audits/audit_noisy_mean.py --seed 3\n-k 'noisy_mean or nothing'"
     failed, uploads = github(project, options=options, out="out", baseline="none", sarif="false")
     assert not failed
     assert uploads == ["out", "audits.xml"]
@@ -167,16 +167,27 @@ def test_a_version_is_fixed(baseline: Path) -> None:
 
 
 def test_git_ignores_what_the_jobs_write(project: Path) -> None:
+    assert shell("env -u PYTHONDONTWRITEBYTECODE dpaudit run", project) == 1
+    assert list(project.rglob("*.pyc"))
     github(project)
     assert shell("git init -q && git add --all", project) == 0
     listed = subprocess.run(["git", "ls-files"], cwd=project, capture_output=True, check=True)
     files = set(listed.stdout.decode().split())
     assert not any(name.startswith(("reports/", "audits.")) for name in files)
+    assert not any(name.endswith(".pyc") for name in files)
     assert {"audits/audit_noisy_mean.py", "baseline/results.json"} <= files
 
 
-def test_the_hook_calls_an_existing_command(project: Path) -> None:
-    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+def test_the_hook_runs_audits_again_if_code_changed(project: Path) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     write(project, scale=1.0)
-    (hook,) = hooks
+    stored = project / "reports" / "audits" / "audit_noisy.audit_noisy.json"
     assert shell(hook["entry"], project) == 0
+    made = stored.read_bytes()
+    assert shell(hook["entry"], project) == 0
+    assert json.loads(stored.read_text(encoding="utf-8"))["verdict"] == "not_refuted"
+    kept = stored.read_bytes() == made  # a new result takes another number of seconds
+    write(project, scale=0.5)
+    assert shell(hook["entry"], project) == 1
+    assert json.loads(stored.read_text(encoding="utf-8"))["verdict"] == "refuted"
+    assert kept
