@@ -11,7 +11,19 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, ArgumentError, AuditResult, NeighborPair, PureDP, StoreError, audit
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    ArgumentError,
+    AuditResult,
+    GaussianDP,
+    NeighborPair,
+    PureDP,
+    StoreError,
+    audit,
+    audit_one_run,
+    audit_outputs,
+)
 from dpaudit.results import Expectation
 from dpaudit.store import StoredRun, load_frame, save_record
 from dpaudit.store.runs import save_run
@@ -21,6 +33,14 @@ PAIR = NeighborPair(np.array([[1.0]]), np.array([[0.0]]))
 
 def noisy(data: Any, size: int, *, rng: np.random.Generator) -> Any:
     return data.sum() + rng.laplace(size=size)
+
+
+def total(data: Any) -> Any:
+    return data.sum()
+
+
+def words(data: Any, size: int, *, rng: np.random.Generator) -> list[str]:
+    return ["yes" if coin else "no" for coin in rng.random(size) < 0.5]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +86,23 @@ def test_types_do_not_depend_on_missing_values(results: list[AuditResult], libra
     assert first.shape == last.shape == (1, len(first.columns))
     for name, kind in last.schema.items():
         assert kind.is_numeric() == first.schema[name].is_numeric(), name
+
+
+def test_every_kind_of_result_has_a_row() -> None:
+    rng = np.random.default_rng(0)
+    included = rng.random(60) < 0.5
+    kinds = [
+        audit_one_run(included + rng.normal(size=60), included, GaussianDP(1.0), failure_prob=0.05),
+        audit_outputs(rng.normal(1, 1, 500), rng.normal(0, 1, 800), PureDP(1.0), seed=0),
+        audit(
+            AdditiveNoise(total, noise="laplace", scale=1.0), PureDP(1.0), PAIR, draws=200, seed=0
+        ),
+        audit(words, PureDP(1.0), PAIR, draws=200, seed=0, mutants=None),
+    ]
+    for result in kinds:
+        (row,) = nw.from_native(result.to_frame(library="polars")).rows(named=True)
+        assert row["certified_epsilon"] == result.certified_epsilon
+        assert row["draws"] == sum(result.draws.values())
 
 
 def test_another_library_is_an_error(results: list[AuditResult]) -> None:

@@ -132,6 +132,7 @@ def test_inputs_reach_the_run_and_no_shell(project: Path) -> None:
     failed, _ = github(project, options=options, out="else where", sarif="false")
     assert failed  # there is no such file
     assert not (project / "hacked").exists()
+    assert github(project, options="--strict '")[0]  # a quote is open
     options = "audits/audit_noisy_mean.py --seed 3\n-k 'noisy_mean or nothing'"
     failed, uploads = github(project, options=options, out="out", baseline="none", sarif="false")
     assert not failed
