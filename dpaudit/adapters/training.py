@@ -13,10 +13,12 @@ import numpy as np
 
 from dpaudit import _validate
 from dpaudit.adapters.drawing import Drawn, Release, with_options
-from dpaudit.errors import MechanismError
+from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import mechanism_name, needed, one_draw, seed_of
 
 Then = Callable[[Any], Any]
+
+RELEASES = "parameters", "sums"
 
 _EXPECTED = "Secure RNG turned off|Full backward hook is firing|Using a non-full backward"
 """Warnings of Opacus that are expected, because it is seeded here, without secure numbers."""
@@ -110,6 +112,7 @@ def opacus(
     epochs: int = 1,
     learning_rate: float = 1.0,
     poisson_sampling: bool = True,
+    release: str = "parameters",
     then: Then | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
@@ -128,12 +131,16 @@ def opacus(
     batch_size : int, optional
         Expected size of a batch. The default is all users, so that each step uses all data.
     epochs : int, optional
-        Number of steps, at least 1.
+        Number of passes over the data, at least 1.
     learning_rate : float, optional
         Learning rate of plain gradient descent.
+    release : {"parameters", "sums"}, optional
+        The draw. "parameters" are all parameters of the trained module, one after the other.
+        "sums" are the noisy sums of clipped gradients of every step, ``[steps, d]``, as
+        :meth:`dpaudit.DPSGD.likelihood_ratio` scores them.
     then : callable, optional
-        Function of a trained module. The value of this function is the draw. By default, the draw
-        is the list of all parameters, one after the other.
+        Function of a trained module. The value of this function is the draw instead. `release` must
+        then be "parameters".
     **options
         Further arguments of ``make_private``, such as ``grad_sample_mode``.
 
@@ -141,14 +148,19 @@ def opacus(
     -------
     callable
         A mechanism ``f(data, size, *, rng)``, for data ``{"X": [n_users, d], "y": [n_users]}`` or
-        an array ``[n_users, ...]``. The mechanism is seeded by `rng` through torch's global
+        an array ``[n_users, ...]``. Opacus clips the gradient of ``X[i]``, so an array of all
+        examples of a user is clipped per user. The mechanism is seeded by `rng` through torch's global
         generator, whose state is restored afterwards. One draw takes milliseconds.
 
     Raises
     ------
+    ArgumentError
+        If `then` is given, and `release` is "sums".
     MechanismError
         If Opacus is not installed when the mechanism is called.
     """
+    if _validate.choice(RELEASES, release=release) == "sums" and then is not None:
+        raise ArgumentError(f'then must be None if release="sums", got {then!r}')
     prepare = functools.partial(
         _prepared_training,
         _validate.function("a function model()", model=model),
@@ -156,11 +168,12 @@ def opacus(
         None if batch_size is None else _validate.integer(1, batch_size=batch_size),
         _validate.integer(1, epochs=epochs),
         _validate.positive(learning_rate=learning_rate),
+        release == "sums",
     )
     mechanism = _Torch(
         f"opacus {mechanism_name(model)}",
         prepare,
-        then=_parameters if then is None else then,
+        then=_parameters if then is None and release == "parameters" else then,
         seeded=True,
         quiet=_EXPECTED,
     )
@@ -193,6 +206,7 @@ def _prepared_training(
     batch_size: int | None,
     epochs: int,
     learning_rate: float,
+    sums: bool,
     **options: Any,
 ) -> Release:
     torch = needed("torch", package="opacus")
@@ -214,12 +228,15 @@ def _prepared_training(
         )
         module, optimizer, *criterion, loader = made  # ghost modes return their own criterion
         measure = criterion[0] if criterion else loss
+        seen: list[Any] = []
         for _ in range(epochs):
             for features, *labels in loader:
                 optimizer.zero_grad()
                 measure(module(features), *labels).backward()
                 optimizer.step()
-        return module
+                if sums:
+                    seen.append(_noisy_sum(torch, optimizer))
+        return np.stack(seen) if sums else module
 
     return release
 
@@ -241,6 +258,14 @@ def _tensors(torch: Any, given: Any) -> list[Any]:
             f"got data of type {type(given).__name__}"
         )
     return [torch.tensor(array, dtype=torch.float32)]
+
+
+def _noisy_sum(torch: Any, optimizer: Any) -> Any:
+    """Return the noisy sum of clipped gradients that an optimiser used in its last step."""
+    whole = torch.cat([one.grad.ravel() for one in optimizer.params]).numpy().astype(float)
+    averaged = optimizer.loss_reduction == "mean"
+    divisor = optimizer.expected_batch_size * optimizer.accumulated_iterations
+    return whole * divisor if averaged else whole
 
 
 def _parameters(module: Any) -> Any:

@@ -47,9 +47,10 @@ from dpaudit.mechanisms.protocols import (
 )
 from dpaudit.mechanisms.released import Released
 from dpaudit.mechanisms.sampler import CALLS, Sampler
+from dpaudit.mechanisms.sampling import Sampling
 from dpaudit.mechanisms.sql import SQL
 from dpaudit.mechanisms.subprocess import Subprocess
-from dpaudit.mechanisms.training import DPSGD, Sampling
+from dpaudit.mechanisms.training import DPSGD
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
 from dpaudit.mechanisms.workers import (
     Cluster,

@@ -18,13 +18,12 @@ from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.mechanisms.protocols import mechanism_name
-
-# --- the likelihood ratio of training runs in which the differing user moves sums by one vector
-
+from dpaudit.mechanisms.sampling import SAMPLINGS, Sampling
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Side = tuple[Floats, "Participation"]
+
+# --- scores: fixed functions of what a run releases --------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,197 +32,122 @@ class LikelihoodRatio:
 
     Parameters
     ----------
-    left, right : (ndarray, Participation)
-        The clipped gradient, shape (d,), and the participation of the differing user, on either
-        side. The gradient is zero on a side that lacks the user.
-    scale : float
-        Standard deviation (> 0) of the noise on each coordinate of a sum.
-    steps : int
-        Number of steps of a run.
-    last : (ndarray, float), optional
-        Start and learning rate if only the last iterate is released; None if all sums are released.
+    run : DPSGD
+        The training whose outputs are scored.
+    pair : NeighborPair
+        Two datasets that differ in one user.
     """
 
-    left: Side
-    right: Side
-    scale: float
-    steps: int
-    last: tuple[Floats, float] | None = None
+    run: DPSGD
+    pair: Any
     __name__ = "likelihood_ratio"
 
     def __call__(self, outputs: Array) -> Floats:
         """Return the scores of all sums ``[size, steps, d]``, or of last iterates ``[size, d]``."""
-        seen = np.asarray(outputs, dtype=float)
-        density = self._of_all if self.last is None else self._of_last
-        return density(seen, *self.left) - density(seen, *self.right)
+        return self.run._in_portions(self._scores, outputs, self.pair.left, self.pair.right)
 
-    def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Return the log-density ratio of all sums.
+    def _scores(self, outputs: Floats) -> Floats:
+        left, right = self._side(outputs, 0), self._side(outputs, 1)
+        return left - right
 
-        On a side with the user, the density is a mixture.
-        """
-        variance = self.scale**2
-        each = (sums @ gradient - gradient @ gradient / 2) / variance
-        slots = user.slots
-        if not slots:
-            rate = user.rate
-            with np.errstate(divide="ignore"):
-                absent, present = np.log1p(-rate), np.log(rate)
-            return np.asarray(np.logaddexp(absent, present + each).sum(axis=1))
-        found = np.zeros(len(sums))
-        for start in range(0, self.steps, len(slots)):
-            epoch = each[:, start : start + len(slots)]
-            weights = np.array(slots[: epoch.shape[1]])
-            later = max(1.0 - weights.sum(), 0.0) if epoch.shape[1] < len(slots) else 0.0
-            padded = np.concatenate([epoch, np.zeros((len(epoch), 1))], axis=1)
-            found += special.logsumexp(padded, axis=1, b=np.append(weights, later))
-        return found
-
-    def _of_last(self, params: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Return the log-density ratio of the sum of all steps, with and without the user."""
-        assert self.last is not None
-        start, learning_rate = self.last
-        total = (start - params) / learning_rate
-        variance = self.steps * self.scale**2
-        counts = user.counts(self.steps)
+    def _side(self, outputs: Floats, side: int) -> Floats:
+        """Return the log-density ratio of one side to the same side without the user."""
+        run, user = self.run, self.pair.user
+        data, other = (self.pair.left, self.pair.right)[:: 1 - 2 * side]
+        if _n_users(data) < _n_users(other):
+            return np.zeros(len(outputs))
+        takes_part = run.sampling.participation(_n_users(data))
+        steps = 1 if run.release == "white_box" else run.steps
+        looks = []
+        for params, total in run._path(outputs):
+            gradients = run.clipped(run._gradients(params, data))
+            own, others = gradients[:, user], np.delete(gradients, user, axis=1)
+            looks.append(_along(total, own, others, takes_part.rate_of_a_step, steps, run.scale))
+        if run.release == "white_box":
+            each = [(inner - square / 2) / variance for inner, square, variance in looks]
+            return takes_part.log_ratio(np.stack(each, axis=1))
+        ((inner, square, variance),) = looks
+        counts = takes_part.counts(run.steps)
         times = np.flatnonzero(counts)
-        along = (total @ gradient)[:, None] * times
-        away = times**2 * (gradient @ gradient) / 2
-        return np.asarray(special.logsumexp((along - away) / variance, axis=1, b=counts[times]))
+        logs = (inner[:, None] * times - square[:, None] * times**2 / 2) / variance[:, None]
+        return np.asarray(special.logsumexp(logs, axis=1, b=counts[times]))
 
 
-# --- which users take part in which step of a training run, and how probable that is -----------
+def _along(
+    total: Floats, own: Floats, others: Floats, rate: float, steps: int, scale: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return what the density of a sum along one user's gradient needs, three arrays ``[size]``.
 
-
-SAMPLINGS = ("poisson", "fixed", "shuffle", "balls_in_bins")
-
-
-@dataclass(frozen=True)
-class Participation:
-    """The participation of one user in the steps.
-
-    Parameters
-    ----------
-    rate : float
-        Probability of participation in each step, independently of other steps. This probability is
-        used only if `slots` is empty.
-    slots : tuple of float
-        Probability of participation in each step of an epoch. The user takes part in exactly one
-        step of an epoch. The last epoch may be incomplete.
+    Each of `others` takes part with probability `rate` in each of `steps` steps. The sum of the
+    others is treated as normal with its true mean and its true variance along `own`. The returned
+    values are the inner product of `own` with the rest of `total`, the squared length of `own`, and
+    the variance.
     """
-
-    rate: float
-    slots: tuple[float, ...] = ()
-
-    def counts(self, steps: int) -> Floats:
-        """Return the probability of each total number of participations, shape (steps + 1,)."""
-        epochs, rest = divmod(steps, len(self.slots)) if self.slots else (0, 0)
-        each = [sum(self.slots[:rest])] if self.slots else [self.rate] * steps
-        counts = np.ones(1)
-        for rate in each:
-            counts = np.convolve(counts, [1 - rate, rate])
-        counts = np.concatenate([np.zeros(epochs), counts])
-        return np.concatenate([counts, np.zeros(steps + 1 - len(counts))])
+    rest = total - steps * rate * others.sum(axis=1)
+    square = np.maximum((own * own).sum(axis=1), 0.0)
+    along = (others @ own[:, :, None])[..., 0] / np.sqrt(np.where(square > 0, square, 1.0))[:, None]
+    variance = steps * (scale**2 + rate * (1 - rate) * (along**2).sum(axis=1))
+    inner = (rest * own).sum(axis=1)
+    like = np.zeros(len(total))
+    return inner, square + like, variance + like
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """The choice of the users that take part in each step.
+@dataclass(frozen=True, eq=False)
+class GradientProduct:
+    """Inner product of the released sums with users' clipped gradients, used as a score."""
 
-    Parameters
-    ----------
-    kind : {"poisson", "fixed", "shuffle", "balls_in_bins"}
-        With "poisson", a separate coin flip decides for each user in each step. With "fixed",
-        `batch_size` users are drawn without replacement, independently in each step. With
-        "shuffle", each epoch puts all users in a new random order. Each step takes the next
-        `batch_size` users. With "balls_in_bins", each user is in one of the ``1 / q`` steps of an
-        epoch, independently of other users (Chua et al. 2024, "Balls-and-Bins Sampling for
-        DP-SGD").
-    steps : int
-        Total number of steps.
-    q : float, optional
-        Sampling probability in (0, 1], for "poisson" and "balls_in_bins".
-    batch_size : int, optional
-        Number of users in a batch, at least 1, for "fixed" and "shuffle".
-    """
+    run: DPSGD
+    users: Any
+    one: int | None
+    __name__ = "gradient_product"
 
-    kind: str
-    steps: int
-    q: float | None = None
-    batch_size: int | None = None
+    def __call__(self, outputs: Array) -> Floats:
+        """Return one score for each run, ``[size]``, or for each run and user, ``[size, n]``."""
+        found = self.run._in_portions(self._scores, outputs, self.users)
+        return found if self.one is None else found[:, self.one]
 
-    def __post_init__(self) -> None:
-        wanted, other = ("q", "batch_size")
-        if self.kind in ("fixed", "shuffle"):
-            wanted, other = other, wanted
-        if getattr(self, wanted) is None or getattr(self, other) is not None:
-            raise ArgumentError(
-                f"{wanted} must be given for {self.kind} sampling, and {other} must not be "
-                f"given, got q={self.q!r} and batch_size={self.batch_size!r}"
+    def _scores(self, outputs: Floats) -> Floats:
+        run = self.run
+        return np.asarray(
+            sum(
+                (run.clipped(run._gradients(params, self.users)) @ total[:, :, None])[..., 0]
+                for params, total in run._path(outputs)
             )
-        if wanted == "batch_size":
-            _validate.integer(1, batch_size=self.batch_size)
-            return
-        q = _validate.positive(q=self.q)
-        if q > 1 or (self.kind == "balls_in_bins" and abs(1 / q - round(1 / q)) > 1e-9):
-            allowed = "one in a whole number" if self.kind == "balls_in_bins" else "in (0, 1]"
-            raise ArgumentError(f"q must be {allowed}, got {self.q!r}")
+        )
 
-    def __str__(self) -> str:
-        one = f"q={self.q:g}" if self.q is not None else f"batch_size={self.batch_size}"
-        return f"{self.kind} {one}"
 
-    def batches(
-        self, n_users: int, size: int, *, rng: np.random.Generator
-    ) -> Iterator[NDArray[np.bool_]]:
-        """For each step, yield an array ``[size, n_users]``: who takes part in each run."""
-        q, batch = self.q or 0.0, self.batch_size or 0
-        if self.kind == "fixed" and n_users < batch:
+@dataclass(frozen=True, eq=False)
+class LossDrop:
+    """Loss of users at the start minus their loss at the last iterate, used as a score."""
+
+    run: DPSGD
+    losses: Callable[[Floats, Array], Any]
+    users: Any
+    one: int | None
+    __name__ = "loss_drop"
+
+    def __call__(self, outputs: Array) -> Floats:
+        """Return one score for each run, ``[size]``, or for each run and user, ``[size, n]``."""
+        last = self.run._last(self.run._checked(outputs))
+        before, after = (self._losses(params) for params in (self.run.start[None], last))
+        found = before - after
+        return found if self.one is None else found[:, self.one]
+
+    def _losses(self, params: Floats) -> Floats:
+        found = np.asarray(self.losses(params, self.users), dtype=float)
+        if found.shape != (len(params), _n_users(self.users)):
             raise MechanismError(
-                f"batch_size must be at most {n_users}, the number of users, got {batch}"
+                f"{mechanism_name(self.losses)} must return losses [size, n_users], with "
+                f"size={len(params)} and n_users={_n_users(self.users)}, got shape {found.shape}"
             )
-        slot = np.zeros((size, n_users), dtype=np.int64)
-        for step in range(self.steps):
-            if self.kind == "poisson":
-                yield rng.random((size, n_users)) < q
-                continue
-            if self.kind == "fixed":
-                yield _ranks(size, n_users, rng) < batch
-                continue
-            epoch = self._epoch(n_users)
-            if step % epoch == 0 and self.kind == "shuffle":
-                slot = _ranks(size, n_users, rng) // batch
-            elif step % epoch == 0:
-                slot = rng.integers(0, epoch, size=(size, n_users))
-            yield slot == step % epoch
-
-    def participation(self, n_users: int) -> Participation:
-        """Return the participation of one user for a given number of users."""
-        if self.kind == "poisson":
-            return Participation(self.q or 0.0)
-        if self.kind == "fixed":
-            return Participation(min((self.batch_size or 0) / max(n_users, 1), 1.0))
-        epoch, batch = self._epoch(n_users), self.batch_size or 0
-        if self.kind == "balls_in_bins":
-            return Participation(0.0, (1 / epoch,) * epoch)
-        sizes = [min(batch, n_users - step * batch) for step in range(epoch)]
-        return Participation(0.0, tuple(one / max(n_users, 1) for one in sizes))
-
-    def _epoch(self, n_users: int) -> int:
-        """Return the number of steps of an epoch."""
-        if self.kind == "balls_in_bins":
-            return round(1 / (self.q or 1.0))
-        return max(math.ceil(n_users / (self.batch_size or 1)), 1)
-
-
-def _ranks(size: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return random orders of the users, shape (size, n_users)."""
-    return np.asarray(rng.random((size, n_users)).argsort(axis=1), dtype=np.int64)
+        return found
 
 
 CLIPS, RELEASES = ("user", "example"), ("white_box", "last", "loss")
 _RUNS, _STILL = 256, 1e-9
 """Runs on which gradients are compared, and their largest allowed difference, in clip norms."""
+_PORTION = 2**22
+"""Numbers in the gradients that a score holds at once."""
 
 
 class DPSGD:
@@ -241,7 +165,9 @@ class DPSGD:
         ``gradient(params, data)`` returns ``[size, n_users, d]`` or ``[size, n_users, m, d]``: the
         gradient of each user, or of each of the user's m items. `params` has the shape (size, d).
         If the first axis has length 1, all runs use the same gradients. The function must not draw
-        random numbers.
+        random numbers. The data are an array ``[n_users, ...]``, or a dict of such arrays. For
+        models of PyTorch and JAX, see :func:`dpaudit.adapters.torch_gradient` and
+        :func:`dpaudit.adapters.jax_gradient`.
     start : array_like
         Parameters before the first step, shape (d,). These parameters are public.
     clip_norm : float
@@ -261,7 +187,7 @@ class DPSGD:
         Whether the sum of a user's gradients is clipped (the default) or each gradient is clipped.
         If each gradient is clipped, a user of m items moves a sum by up to ``m * clip_norm``.
     sampling : {"poisson", "fixed", "shuffle", "balls_in_bins"}, optional
-        Sampling of the users, as described in :class:`dpaudit.mechanisms.training.Sampling`.
+        Sampling of the users, as described in :class:`dpaudit.mechanisms.sampling.Sampling`.
     release : {"white_box", "last", "loss"}, optional
         The released values. The default is all noisy sums ``[size, steps, d]``. The sums give the
         strongest adversary, because they determine all iterates. The other options are the last
@@ -343,7 +269,7 @@ class DPSGD:
         """Return the released values of `size` runs."""
         params = np.tile(self.start, (size, 1))
         seen: list[Floats] = []
-        batches = self.sampling.batches(len(data), size, rng=rng)
+        batches = self.sampling.batches(_n_users(data), size, rng=rng)
         for step, takes_part in enumerate(batches):
             total, params = self._step(params, data, takes_part, step, rng)
             if self.release == "white_box":
@@ -379,16 +305,18 @@ class DPSGD:
         """Return the noise that is added to the sums of one step, in their shape."""
         return rng.normal(0.0, self.scale, size=shape)
 
-    # --- the known likelihood ratio ---
+    # --- scores ---
 
     def likelihood_ratio(self, pair: Any) -> Callable[[Any], Floats]:
         """Return the logarithm of the likelihood ratio of the released values, as a score.
 
-        The score is exact, and therefore the most powerful score, if two conditions hold. First,
-        the differing user's clipped gradient is the same at all iterates. Second, this gradient is
-        orthogonal to the gradients of all other users. Otherwise, the score is still
-        post-processing, so the audit is sound. The score depends on the mechanism and the pair, but
-        not on any draw.
+        The score knows all data. It computes the gradients of all users at the iterates of each
+        run, which follow from the released sums. The score is exact, and therefore the most
+        powerful score, for any gradient in two cases. Either all other users take part in every
+        step, or their gradients are orthogonal to the gradient of the differing user. Otherwise,
+        the score treats the sum of the other participants as normal. If only the last iterate is
+        released, the score also assumes that the gradients stay as they are at the start. In every
+        case, the score is post-processing, so the audit is sound.
 
         Parameters
         ----------
@@ -399,7 +327,8 @@ class DPSGD:
         -------
         callable
             ``score(outputs) -> [size]``, for ``audit(score=...)``. The score is larger where left
-            is more likely.
+            is more likely. `outputs` are all noisy sums ``[size, steps, d]`` or last iterates
+            ``[size, d]``, depending on `release`. The outputs may come from another training loop.
 
         Raises
         ------
@@ -407,15 +336,81 @@ class DPSGD:
             If a loss is released. A loss is already a number and needs no score. Also if the pair
             consists of query values.
         """
-        if self.release == "loss":
+        self._scorable("a likelihood ratio")
+        _user_of(pair)
+        return LikelihoodRatio(self, pair)
+
+    def gradient_product(self, whose: Any) -> Callable[[Any], Floats]:
+        """Return the product of the released sums with a user's clipped gradients, as a score.
+
+        The inner products of all steps are added, with the gradients at the iterates of each run.
+        In contrast to :meth:`likelihood_ratio`, the score depends neither on the noise nor on the
+        sampling, and it scores many users of one run. This is the white-box score of Nasr et al.
+        (2023), "Tight Auditing of Differentially Private Machine Learning", and of Steinke, Nasr
+        and Jagielski (2023), "Privacy Auditing with One (1) Training Run". If the gradient of the
+        user is the same at all iterates, the user is the gradient canary of Nasr et al. If only
+        the last iterate is released, the sum of all steps is multiplied by the gradient at the
+        start.
+
+        Parameters
+        ----------
+        whose : NeighborPair or data
+            A pair, for the score of the differing user, or the data of users, such as the canaries
+            of :func:`dpaudit.audit_one_run`.
+
+        Returns
+        -------
+        callable
+            ``score(outputs)``, which returns ``[size]`` for a pair and ``[size, n_users]`` for data
+            of users. The score is larger if the user probably took part. For a pair whose right
+            side has a user that is replaced, the user is the one of the left side.
+
+        Raises
+        ------
+        ArgumentError
+            If a loss is released, or if the pair consists of query values.
+        """
+        self._scorable("a product of gradients")
+        return GradientProduct(self, *_users_and_one(whose))
+
+    def loss_drop(
+        self, whose: Any, losses: Callable[[Floats, Array], Any] | None = None
+    ) -> Callable[[Any], Floats]:
+        """Return a user's loss before training minus the loss after it, as a score.
+
+        This is the black-box score of Annamalai and De Cristofaro (2024), "Nearly Tight Black-Box
+        Auditing of Differentially Private Machine Learning", and of Steinke, Nasr and Jagielski
+        (2023). The score sees only the last iterate. If the sums are released, the last iterate is
+        computed from them.
+
+        Parameters
+        ----------
+        whose : NeighborPair or data
+            A pair, for the score of the differing user, or the data of users.
+        losses : callable, optional
+            ``losses(params, data) -> [size, n_users]``, with params of shape (size, d). The default
+            is ``gradient.losses``, which gradients of :mod:`dpaudit.adapters` have.
+
+        Returns
+        -------
+        callable
+            ``score(outputs)``, which returns ``[size]`` for a pair and ``[size, n_users]`` for data
+            of users. The score is larger if the user probably took part.
+
+        Raises
+        ------
+        ArgumentError
+            If a loss is released, if the pair consists of query values, or if neither `losses` nor
+            ``gradient.losses`` is given.
+        """
+        self._scorable("a drop of losses")
+        losses = getattr(self.gradient, "losses", None) if losses is None else losses
+        if losses is None:
             raise ArgumentError(
-                'release must be "white_box" or "last" for a likelihood ratio, got "loss". A loss '
-                "is already a number, and its distribution is unknown"
+                "losses must be given, because the gradient "
+                f"{mechanism_name(self.gradient)} has no function losses"
             )
-        users = (self.sampling.participation(len(data)) for data in (pair.left, pair.right))
-        left, right = zip(self._moved(pair), users, strict=True)
-        released = (self.start, self.learning_rate) if self.release == "last" else None
-        return LikelihoodRatio(left, right, self.scale, self.steps, released)
+        return LossDrop(self, _validate.function(losses=losses), *_users_and_one(whose))
 
     def along(self, pair: Any, *, rng: np.random.Generator) -> AdditiveNoise:
         """Return the release along the differing user's gradient as centres plus noise.
@@ -468,7 +463,7 @@ class DPSGD:
 
         def sums(data: Array, size: int, *, rng: np.random.Generator) -> Floats:
             moves = self._moves(self.start[None], data, direction)[0]
-            batches = self.sampling.batches(len(data), size, rng=rng)
+            batches = self.sampling.batches(_n_users(data), size, rng=rng)
             each = np.stack([takes_part @ moves for takes_part in batches], axis=1)
             return each if steps > 1 else each.sum(axis=1, keepdims=True)
 
@@ -485,6 +480,54 @@ class DPSGD:
 
     # --- inside ---
 
+    def _scorable(self, what: str) -> None:
+        """Refuse a run that releases a loss, which is already a number."""
+        if self.release == "loss":
+            raise ArgumentError(
+                f'release must be "white_box" or "last" for {what}, got "loss". A loss is already '
+                "a number, and its distribution is unknown"
+            )
+
+    def _checked(self, outputs: Any) -> Floats:
+        """Return outputs as an array ``[size, steps, d]`` or ``[size, d]``."""
+        seen = np.asarray(outputs, dtype=float)
+        steps = (self.steps,) if self.release == "white_box" else ()
+        if seen.shape[1:] != (*steps, self.start.size):
+            raise MechanismError(
+                f"outputs scored for {self} must have shape "
+                f"{('size', *steps, self.start.size)}, got {seen.shape}"
+            )
+        return seen
+
+    def _path(self, outputs: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """For each released sum ``[size, d]``, yield the parameters ``[size, d]`` before the sum.
+
+        If only the last iterate is released, yield the start and the sum of all steps.
+        """
+        if self.release == "last":
+            yield self.start[None], (self.start - outputs) / self.learning_rate
+            return
+        params = np.tile(self.start, (len(outputs), 1))
+        for step in range(self.steps):
+            yield params, outputs[:, step]
+            params = params - self.learning_rate * outputs[:, step]
+
+    def _last(self, outputs: Floats) -> Floats:
+        """Return the last iterates ``[size, d]``."""
+        if self.release == "last":
+            return outputs
+        return np.asarray(self.start - self.learning_rate * outputs.sum(axis=1))
+
+    def _in_portions(
+        self, score: Callable[[Floats], Floats], outputs: Any, *datasets: Any
+    ) -> Floats:
+        """Score the outputs of a limited number of runs at once, because gradients are large."""
+        seen = self._checked(outputs)
+        largest = max(np.asarray(self.gradient(self.start[None], data)).size for data in datasets)
+        portion = max(_PORTION // max(largest, 1), 1)
+        parts = [score(seen[at : at + portion]) for at in range(0, max(len(seen), 1), portion)]
+        return np.concatenate(parts)
+
     def _step(
         self,
         params: Floats,
@@ -500,12 +543,11 @@ class DPSGD:
 
     def _moved(self, pair: Any) -> list[Floats]:
         """Return the clipped gradient of the differing user on either side, or zero for no user."""
-        if pair.user is None:
-            raise ArgumentError(f"pair must hold datasets that differ in one user, got {pair!r}")
+        user = _user_of(pair)
         moved = [np.zeros_like(self.start), np.zeros_like(self.start)]
         for side, (data, other) in enumerate(((pair.left, pair.right), (pair.right, pair.left))):
-            if len(data) >= len(other):
-                moved[side] = self.clipped(self._gradients(self.start[None], data))[0, pair.user]
+            if _n_users(data) >= _n_users(other):
+                moved[side] = self.clipped(self._gradients(self.start[None], data))[0, user]
         return moved
 
     def _moves(self, params: Floats, data: Array, direction: Floats) -> Floats:
@@ -516,7 +558,7 @@ class DPSGD:
         """Refuse gradients whose components along a direction differ between iterates."""
         params, size = np.tile(self.start, (_RUNS, 1)), _RUNS
         first = self._moves(self.start[None], data, direction)
-        for step, takes_part in enumerate(self.sampling.batches(len(data), size, rng=rng)):
+        for step, takes_part in enumerate(self.sampling.batches(_n_users(data), size, rng=rng)):
             off = np.abs(self._moves(params, data, direction) - first).max(initial=0.0)
             if off > _STILL * self.clip_norm:
                 raise ArgumentError(
@@ -530,13 +572,33 @@ class DPSGD:
         """Return checked gradients ``[size or 1, n, (m,) d]``."""
         found = np.asarray(self.gradient(params, data), dtype=float)
         size, n, *_, d = found.shape if found.ndim in (3, 4) else (0, 0, 0)
-        if size not in (1, len(params)) or (n, d) != (len(data), self.start.size):
+        if size not in (1, len(params)) or (n, d) != (_n_users(data), self.start.size):
             raise MechanismError(
                 f"{mechanism_name(self.gradient)} must return gradients [size, n_users, d] or "
-                f"[size, n_users, m, d], with size={len(params)}, n_users={len(data)} and "
+                f"[size, n_users, m, d], with size={len(params)}, n_users={_n_users(data)} and "
                 f"d={self.start.size}, got shape {found.shape}"
             )
         return found
+
+
+def _n_users(data: Any) -> int:
+    """Return the number of users of an array ``[n_users, ...]``, or of a dict of such arrays."""
+    return len(next(iter(data.values()))) if isinstance(data, dict) else len(data)
+
+
+def _user_of(pair: Any) -> int:
+    """Return the index of the differing user of a pair."""
+    if pair.user is None:
+        raise ArgumentError(f"pair must hold datasets that differ in one user, got {pair!r}")
+    return int(pair.user)
+
+
+def _users_and_one(whose: Any) -> tuple[Any, int | None]:
+    """Return the data of users, and the index of the differing user if `whose` is a pair."""
+    if not hasattr(whose, "relation"):
+        return whose, None
+    fuller = whose.left if _n_users(whose.left) >= _n_users(whose.right) else whose.right
+    return fuller, _user_of(whose)
 
 
 def _clip(vectors: Floats, norm: float) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpaudit import DPSGD, ArgumentError, NeighborPair, Relation
+from dpaudit import DPSGD, ArgumentError, MechanismError, NeighborPair, Relation
 
 SIGMA, CLIP, STEPS = 0.8, 1.5, 5
 KINDS: dict[str, dict[str, Any]] = {
@@ -127,3 +127,130 @@ def test_query_values_have_no_user() -> None:
     values = NeighborPair([0.0, 1.0, 0.0], [0.0, 0.0, 0.0], relation=Relation.WITHIN_SENSITIVITY)
     with pytest.raises(ArgumentError, match="^pair must hold datasets that differ in one user"):
         run.likelihood_ratio(values)
+
+
+def saturating(params: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """Return gradients that depend on the parameters and are not orthogonal, [size, n, 3]."""
+    return np.tanh(params[:, None] - data[None]) * (1 + data[None] ** 2)
+
+
+CROWD = np.random.default_rng(5).normal(size=(4, 3))
+NONLINEAR: dict[str, Any] = {
+    "start": [0.1, 0.2, -0.3],
+    "clip_norm": CLIP,
+    "sigma": SIGMA,
+    "steps": 3,
+    "learning_rate": 0.7,
+}
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)
+def test_of_full_batches_it_is_exact_for_any_gradient(relation: Relation) -> None:
+    """Compare with the densities of both sides, at the iterates that follow from the sums."""
+    rng = np.random.default_rng(1)
+    right = CROWD[:3] if relation == ADD else np.concatenate([CROWD[:3], -CROWD[3:]])
+    pair = NeighborPair(CROWD, right, relation=relation)
+    run = DPSGD(saturating, q=1.0, **NONLINEAR)
+    sums = run(pair.left, 9, rng=rng)
+    expected = np.zeros(9)
+    for side, data in ((1, pair.left), (-1, pair.right)):
+        params = np.tile(run.start, (9, 1))
+        for step in range(3):
+            mean = run.clipped(saturating(params, data)).sum(axis=1)
+            away = ((sums[:, step] - mean) ** 2).sum(axis=1)
+            expected -= side * away / (2 * run.scale**2)
+            params = params - 0.7 * sums[:, step]
+    np.testing.assert_allclose(run.likelihood_ratio(pair)(sums), expected, rtol=1e-9)
+    np.testing.assert_array_equal(run.likelihood_ratio(pair)(sums[:0]), np.zeros(0))
+
+
+def test_others_who_take_part_by_chance_count_by_mean_and_variance() -> None:
+    """Compare with the moments over all batches of the other users."""
+    run = DPSGD(saturating, q=0.3, **{**NONLINEAR, "steps": 1})
+    gradients = run.clipped(saturating(run.start[None], CROWD))[0]
+    others, own = gradients[:3], gradients[3]
+    batches = np.array(list(itertools.product((0, 1), repeat=3)))
+    weights = np.prod(np.where(batches, 0.3, 0.7), axis=1)
+    along = batches @ others @ own
+    mean, square = weights @ along, own @ own
+    variance = run.scale**2 + weights @ (along - mean) ** 2 / square
+    sums = np.random.default_rng(2).normal(size=(7, 1, 3))
+    each = (sums[:, 0] @ own - mean - square / 2) / variance
+    score = run.likelihood_ratio(NeighborPair(CROWD, CROWD[:3], relation=ADD))
+    np.testing.assert_allclose(score(sums), np.logaddexp(np.log(0.7), np.log(0.3) + each))
+
+
+def test_large_outputs_are_scored_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = DPSGD(saturating, q=0.3, **NONLINEAR)
+    pair = NeighborPair(CROWD, CROWD[:3], relation=ADD)
+    sums = run(CROWD, 11, rng=np.random.default_rng(3))
+    whole = run.likelihood_ratio(pair)(sums)
+    monkeypatch.setattr("dpaudit.mechanisms.training._PORTION", 25)
+    np.testing.assert_array_equal(run.likelihood_ratio(pair)(sums), whole)
+    np.testing.assert_array_equal(run.gradient_product(pair)(sums).shape, (11,))
+
+
+def test_a_product_follows_the_gradients_along_the_run() -> None:
+    run = DPSGD(saturating, q=0.3, **NONLINEAR)
+    sums = run(CROWD, 5, rng=np.random.default_rng(3))
+    expected, params = np.zeros((5, 4)), np.tile(run.start, (5, 1))
+    for step in range(3):
+        gradients = run.clipped(saturating(params, CROWD))
+        expected += np.einsum("snd,sd->sn", gradients, sums[:, step])
+        params = params - 0.7 * sums[:, step]
+    np.testing.assert_allclose(run.gradient_product(CROWD)(sums), expected)
+    absent = NeighborPair(CROWD[[0, 2, 3]], CROWD, relation=ADD)
+    np.testing.assert_allclose(run.gradient_product(absent)(sums), expected[:, 1])
+
+
+def test_a_product_of_last_iterates_uses_the_gradient_at_the_start() -> None:
+    run = DPSGD(saturating, q=0.3, release="last", **NONLINEAR)
+    last = run(CROWD, 5, rng=np.random.default_rng(3))
+    gradients = run.clipped(saturating(run.start[None], CROWD))[0]
+    expected = (run.start - last) / 0.7 @ gradients.T
+    np.testing.assert_allclose(run.gradient_product(CROWD)(last), expected)
+
+
+def squares(params: np.ndarray, data: Any) -> np.ndarray:
+    return ((params[:, None] - data["X"]) ** 2).sum(axis=2)
+
+
+def towards_features(params: np.ndarray, data: Any) -> np.ndarray:
+    return params[:, None] - data["X"]
+
+
+@pytest.mark.parametrize("release", ["white_box", "last"])
+def test_a_drop_of_losses_is_positive_for_a_user_who_took_part(release: str) -> None:
+    """Check the value, and that a user who takes part lowers their own loss. The data are dicts."""
+    pair = NeighborPair({"X": CROWD}, {"X": CROWD[:3]}, relation=ADD)
+    options = {**NONLINEAR, "learning_rate": 0.1, "sigma": 1e-9, "q": 1.0}
+    run = DPSGD(towards_features, release=release, **options)
+    outputs = [run(side, 2, rng=np.random.default_rng(0)) for side in (pair.left, pair.right)]
+    last = outputs[0] if release == "last" else run.start - 0.1 * outputs[0].sum(axis=1)
+    score = run.loss_drop(pair, squares)
+    expected = squares(run.start[None], pair.left) - squares(last, pair.left)
+    np.testing.assert_allclose(score(outputs[0]), expected[:, 3])
+    assert score(outputs[0]).min() > score(outputs[1]).max()
+    assert run.loss_drop(pair.left, squares)(outputs[0]).shape == (2, 4)
+
+
+def test_scores_refuse_what_they_cannot_score() -> None:
+    run = DPSGD(saturating, q=0.3, **NONLINEAR)
+    pair = NeighborPair(CROWD, CROWD[:3], relation=ADD)
+    for score in (
+        run.likelihood_ratio(pair),
+        run.gradient_product(pair),
+        run.loss_drop(pair, lambda params, data: np.zeros((len(params), len(data)))),
+    ):
+        with pytest.raises(MechanismError, match=r"must have shape \('size', 3, 3\), got \(5, 3\)"):
+            score(np.zeros((5, 3)))
+    with pytest.raises(ArgumentError, match="^losses must be given, because the gradient saturat"):
+        run.loss_drop(pair)
+    with pytest.raises(TypeError, match="^losses must be a function"):
+        run.loss_drop(pair, 3)  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match=r"must return losses \[size, n_users\], with size=1"):
+        run.loss_drop(pair, lambda params, data: np.zeros(3))(np.zeros((5, 3, 3)))
+    loss = DPSGD(saturating, q=0.3, release="loss", loss=lambda params: params[:, 0], **NONLINEAR)
+    for make in (loss.gradient_product, loss.loss_drop):
+        with pytest.raises(ArgumentError, match='^release must be "white_box" or "last" for a'):
+            make(pair)

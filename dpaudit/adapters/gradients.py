@@ -1,0 +1,215 @@
+"""Gradients of models of PyTorch and JAX, as :class:`dpaudit.DPSGD` takes them.
+
+The gradients of all runs and users are computed by one vectorised call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import mechanism_name, needed
+
+Floats = NDArray[np.float64]
+
+PER = "user", "example"
+
+
+class Gradient:
+    """Gradients of a model for every run and user.
+
+    Parameters
+    ----------
+    name : str
+        Name in reports.
+    start : ndarray
+        All parameters of the model, one after the other, shape (d,).
+    gradients, losses : callable
+        Functions ``(params, data) -> array`` of every run and user, and of every example if `per`
+        is "example".
+    per : {"user", "example"}
+        Whether one gradient is computed for each user or for each example.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        start: Floats,
+        gradients: Callable[[Floats, Any], Floats],
+        losses: Callable[[Floats, Any], Floats],
+        per: str,
+    ) -> None:
+        self.__name__, self.start, self.per = name, start, per
+        self._gradients, self._losses = gradients, losses
+
+    def __repr__(self) -> str:
+        return f"gradient({self.__name__}, {self.start.size} parameters, per {self.per})"
+
+    def __call__(self, params: Floats, data: Any) -> Floats:
+        """Return gradients ``[size, n_users, d]``, or ``[size, n_users, m, d]`` per example."""
+        return self._gradients(params, data)
+
+    def losses(self, params: Floats, data: Any) -> Floats:
+        """Return the loss of each user ``[size, n_users]``; per example, the sum of the losses."""
+        found = self._losses(params, data)
+        return np.asarray(found.sum(axis=2) if self.per == "example" else found)
+
+
+def torch_gradient(model: Any, loss: Callable[..., Any], *, per: str = "user") -> Gradient:
+    """Return the gradient of a PyTorch model, for :class:`dpaudit.DPSGD`.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The model. Its parameters in the order of ``model.parameters()`` are the start. Frozen
+        parameters, and buffers such as running means, stay as they are.
+    loss : callable
+        ``loss(outputs, y)``, such as ``torch.nn.functional.cross_entropy``; ``loss(outputs)`` if
+        the data have no labels.
+    per : {"user", "example"}, optional
+        With "user", the loss of a user is ``loss(model(X), y)`` for all data of this user, as if a
+        user were one example of Opacus. With "example", each user has an array of examples. The
+        loss of an example is ``loss(model(x[None]), y[None])``. The user's gradient is then the
+        sum over the examples, before or after clipping (``DPSGD(clip=...)``).
+
+    Returns
+    -------
+    Gradient
+        A function ``gradient(params, data)`` of data ``{"X": [n_users, ...], "y": [n_users, ...]}``
+        or of an array ``[n_users, ...]``. Whole numbers stay whole, as embeddings and class labels
+        need them. All other numbers get the precision of the model. The attribute ``start`` has
+        shape (d,), and the method ``losses(params, data)`` is the default of
+        :meth:`dpaudit.DPSGD.loss_drop`.
+
+    Raises
+    ------
+    MechanismError
+        If PyTorch is not installed, or if the model has no parameters that are trained.
+    TypeError
+        If `model` is not a module, or `loss` is not a function.
+    """
+    by_example = _validate.choice(PER, per=per) == "example"
+    _validate.function("a function loss(outputs, y)", loss=loss)
+    if not callable(getattr(model, "named_parameters", None)):
+        raise TypeError(f"model must be a torch.nn.Module, got {_validate.describe(model)}")
+    torch = needed("torch")
+    trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    if not trained:
+        raise MechanismError(f"model must have parameters that are trained, got {model!r}")
+    every = dict([*model.named_parameters(), *model.named_buffers()])
+    kept = {name: one.detach().clone() for name, one in every.items() if name not in trained}
+    sizes = [one.numel() for one in trained.values()]
+    shapes = {name: one.shape for name, one in trained.items()}
+    first = next(iter(trained.values()))
+
+    def of_one(params: Any, *user: Any) -> Any:
+        parts = zip(shapes.items(), params.split(sizes), strict=True)
+        named = {name: part.reshape(shape) for (name, shape), part in parts}
+        x, *labels = (value[None] for value in user) if by_example else user
+        return loss(torch.func.functional_call(model, {**kept, **named}, (x,)), *labels)
+
+    def mapped(function: Callable[..., Any]) -> Callable[[Floats, Any], Floats]:
+        def computed(params: Floats, data: Any) -> Floats:
+            values = [_tensor(torch, value, first.dtype) for value in _columns(data)]
+            at = torch.tensor(np.asarray(params), dtype=first.dtype)
+            return _plain(_mapped(torch.func.vmap, function, len(values), by_example)(at, *values))
+
+        return computed
+
+    flat = torch.cat([one.detach().ravel() for one in trained.values()]).numpy()
+    gradients = mapped(torch.func.grad(of_one))
+    name = mechanism_name(type(model))
+    return Gradient(name, flat.astype(float), gradients, mapped(of_one), per)
+
+
+def jax_gradient(loss: Callable[..., Any], params: Any, *, per: str = "user") -> Gradient:
+    """Return the gradient of a loss that is written in JAX, for :class:`dpaudit.DPSGD`.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(params, x)`` for data that are an array, or ``loss(params, x, y)`` for data that are
+        a dict of "X" and "y". With `per` "user", `x` and `y` are all data of one user. With
+        "example", they are one example.
+    params : pytree of arrays
+        Parameters before the first step. All parameters, one after the other in the order of
+        ``jax.flatten_util.ravel_pytree``, are the start.
+    per : {"user", "example"}, optional
+        Whether one gradient is computed for each user or for each example of a user, as in
+        :func:`torch_gradient`.
+
+    Returns
+    -------
+    Gradient
+        A function ``gradient(params, data)`` with the attribute ``start`` and the method
+        ``losses``, as for :func:`torch_gradient`.
+
+    Raises
+    ------
+    MechanismError
+        If JAX is not installed.
+    TypeError
+        If `loss` is not a function.
+    """
+    by_example = _validate.choice(PER, per=per) == "example"
+    _validate.function("a function loss(params, x, y)", loss=loss)
+    jax = needed("jax")
+    needed("jax.flatten_util")
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+
+    def of_one(at: Any, *user: Any) -> Any:
+        return loss(unravel(at), *user)
+
+    def mapped(function: Callable[..., Any]) -> Callable[[Floats, Any], Floats]:
+        def computed(params: Floats, data: Any) -> Floats:
+            values = [jax.numpy.asarray(value) for value in _columns(data)]
+            at = jax.numpy.asarray(params, flat.dtype)
+            return _plain(_mapped(jax.vmap, function, len(values), by_example)(at, *values))
+
+        return computed
+
+    name, gradients = mechanism_name(loss), mapped(jax.grad(of_one))
+    return Gradient(name, np.asarray(flat, dtype=float), gradients, mapped(of_one), per)
+
+
+def _mapped(
+    vmap: Callable[..., Any], function: Callable[..., Any], columns: int, by_example: bool
+) -> Callable[..., Any]:
+    """Return a function of all runs, users and examples, from one of a single run and user."""
+    per_user, per_run = (None, *[0] * columns), (0, *[None] * columns)
+    examples = vmap(function, per_user) if by_example else function
+    mapped: Callable[..., Any] = vmap(vmap(examples, per_user), per_run)
+    return mapped
+
+
+def _plain(found: Any) -> Floats:
+    """Return a tensor of PyTorch or an array of JAX as an array of numpy."""
+    return np.asarray(found.detach() if hasattr(found, "detach") else found, dtype=float)
+
+
+def _columns(data: Any) -> list[Any]:
+    """Return features and labels of a dict, or the array itself."""
+    if isinstance(data, dict):
+        if set(data) != {"X", "y"}:
+            raise MechanismError(
+                f'data in a dict must have the keys "X" and "y", got {sorted(map(str, data))}'
+            )
+        return [np.array(data["X"]), np.array(data["y"])]
+    array = np.array(data)
+    if array.dtype.kind not in "biuf":
+        raise MechanismError(
+            'data must be an array of numbers, or a dict of "X" and "y", '
+            f"got data of type {type(data).__name__}"
+        )
+    return [array]
+
+
+def _tensor(torch: Any, value: NDArray[Any], dtype: Any) -> Any:
+    """Return a tensor: whole numbers as classes, and all others in the model's precision."""
+    whole = value.dtype.kind in "iub"
+    return torch.tensor(value, dtype=torch.int64 if whole else dtype)
