@@ -8,7 +8,7 @@ OUT ?= reports
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest nightly coverage lint types prose check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-adapters-pitfalls test-lowest test-newest nightly coverage lint types prose check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -90,9 +90,12 @@ TESTS_OF_pipelinedp := pydp or pipeline_dp
 TESTS_OF_smartnoise := smartnoise
 TESTS_OF_jax := jax
 TESTS_OF_opacus := opacus
+# Pages whose code needs the package.
+PAGES_OF_jax := jax-privacy
+PAGES_OF_opacus := opacus training
 
 test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters-,$(HUNTS)) \
-	$(addprefix test-adapters-,$(AUDITED))
+	$(addprefix test-adapters-,$(AUDITED)) test-adapters-pitfalls
 
 # Packages that only audits/field audits. They are installed without their dependencies, because
 # their pins conflict. A package that is missing fails its audits.
@@ -126,6 +129,13 @@ test-adapters-%:
 	$(PYTHON) -m venv --clear $(VENV)-$*
 	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
 	DPAUDIT_NO_SKIPS=1 $(VENV)-$*/bin/python -m pytest tests/adapters -k "$(TESTS_OF_$*)"
+	$(if $(PAGES_OF_$*),$(VENV)-$*/bin/python docs/snippets.py --check \
+		$(PAGES_OF_$*:%=docs/guides/%.md))
+
+# The pitfalls of private training, with the parts of JAX Privacy.
+test-adapters-pitfalls: test-adapters-jax
+	DPAUDIT_NO_SKIPS=1 $(VENV)-jax/bin/dpaudit run audits/training/audit_pitfalls.py \
+		--profile quick --out $(OUT)/pitfalls
 
 # Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
 test-lowest test-newest: test-%: $(VENV)/.release

@@ -9,7 +9,8 @@ Words after the language of a fence say what to do with the code.
 - ```` ```sh run ```` runs in a shell; `run=1` must end with exit code 1.
 - ```` ```text output ```` is the output of the block before it; `...` stands for anything.
 
-`python docs/snippets.py PAGE...` writes the real output into the page where the page differs.
+`python docs/snippets.py PAGE...` writes the real output into the page where the page differs. With
+`--check`, it writes nothing and fails.
 """
 
 from __future__ import annotations
@@ -137,8 +138,9 @@ def _bare(text: str) -> str:
 
 
 def main(pages: list[str]) -> None:
-    """Run pages and write the real output into them."""
-    for name in pages:
+    """Run pages and write the real output into them, or fail where it differs."""
+    check = "--check" in pages
+    for name in [page for page in pages if page != "--check"]:
         path = Path(name).resolve()
         text, began, changed = path.read_text(encoding="utf-8"), time.perf_counter(), 0
         edits = []
@@ -149,6 +151,8 @@ def main(pages: list[str]) -> None:
                     shown = re.sub(r"\b\d[\d.]* s\b", "... s", _bare(printed))
                     edits.append((block.span, shown + "\n"))
         for (start, end), new in reversed(edits):
+            if check:
+                sys.exit(f"{name} shows\n{text[start:end]}and this was printed\n{new}")
             text = text[:start] + new + text[end:]
             changed += 1
         path.write_text(text, encoding="utf-8")

@@ -143,13 +143,6 @@ MUTANTS = (
     ),
     Mutant(
         "mechanisms/training.py",
-        "the last iterate has the noise of one step",
-        "variance = steps * (scale**2 + rate",
-        "variance = (scale**2 + rate",
-        LIKELIHOOD,
-    ),
-    Mutant(
-        "mechanisms/training.py",
         "the other users of a score take part for certain",
         "rest = total - steps * rate * others.sum(axis=1)",
         "rest = total - steps * others.sum(axis=1)",

@@ -5,6 +5,7 @@ The gradients of all runs and users are computed by one vectorised call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -166,10 +167,18 @@ def jax_gradient(loss: Callable[..., Any], params: Any, *, per: str = "user") ->
         return loss(unravel(at), *user)
 
     def mapped(function: Callable[..., Any]) -> Callable[[Floats, Any], Floats]:
+        compiled: dict[int, Any] = {}
+
         def computed(params: Floats, data: Any) -> Floats:
-            values = [jax.numpy.asarray(value) for value in _columns(data)]
-            at = jax.numpy.asarray(params, flat.dtype)
-            return _plain(_mapped(jax.vmap, function, len(values), by_example)(at, *values))
+            values = _columns(data)
+            if len(values) not in compiled:
+                many = _mapped(jax.vmap, function, len(values), by_example)
+                compiled[len(values)] = jax.jit(many)
+            # Few sizes are compiled, because sizes are rounded up to powers of four.
+            rows = 4 ** math.ceil(math.log(max(len(params), 1), 4))
+            at = np.zeros((rows, flat.size), flat.dtype)
+            at[: len(params)] = params
+            return _plain(compiled[len(values)](at, *values))[: len(params)]
 
         return computed
 

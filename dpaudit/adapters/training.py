@@ -149,8 +149,8 @@ def opacus(
     callable
         A mechanism ``f(data, size, *, rng)``, for data ``{"X": [n_users, d], "y": [n_users]}`` or
         an array ``[n_users, ...]``. Opacus clips the gradient of ``X[i]``, so an array of all
-        examples of a user is clipped per user. The mechanism is seeded by `rng` through torch's global
-        generator, whose state is restored afterwards. One draw takes milliseconds.
+        examples of a user is clipped per user. The mechanism is seeded by `rng` through torch's
+        global generator, whose state is restored afterwards. One draw takes milliseconds.
 
     Raises
     ------

@@ -54,7 +54,7 @@ _NO_ALARM = "no time limit works in a thread or on this system, and a mutant may
 _LIMIT_IS_OVER = "the time limit of the audit is over"
 _KEPT = "the mechanism keeps values between calls ({}), which would hide what changed code returns"
 _THREADED = "{} does not work in a forked process"
-_TORCH = "PyTorch with several threads (one works: torch.set_num_threads(1))"
+_TORCH = "PyTorch on several threads (call torch.set_num_threads(1))"
 
 
 @dataclass(frozen=True)

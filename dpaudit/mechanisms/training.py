@@ -347,10 +347,9 @@ class DPSGD:
         In contrast to :meth:`likelihood_ratio`, the score depends neither on the noise nor on the
         sampling, and it scores many users of one run. This is the white-box score of Nasr et al.
         (2023), "Tight Auditing of Differentially Private Machine Learning", and of Steinke, Nasr
-        and Jagielski (2023), "Privacy Auditing with One (1) Training Run". If the gradient of the
-        user is the same at all iterates, the user is the gradient canary of Nasr et al. If only
-        the last iterate is released, the sum of all steps is multiplied by the gradient at the
-        start.
+        and Jagielski (2023), "Privacy Auditing with One (1) Training Run". The gradient canary of
+        the first paper is a user whose gradient is the same at all iterates. If only the last
+        iterate is released, the score takes the sum of all steps and the gradient at the start.
 
         Parameters
         ----------
@@ -523,8 +522,8 @@ class DPSGD:
     ) -> Floats:
         """Score the outputs of a limited number of runs at once, because gradients are large."""
         seen = self._checked(outputs)
-        largest = max(np.asarray(self.gradient(self.start[None], data)).size for data in datasets)
-        portion = max(_PORTION // max(largest, 1), 1)
+        items = max(max(np.size(part) for part in _parts(data)) for data in datasets)
+        portion = max(_PORTION // max(items * self.start.size, 1), 1)
         parts = [score(seen[at : at + portion]) for at in range(0, max(len(seen), 1), portion)]
         return np.concatenate(parts)
 
@@ -581,9 +580,14 @@ class DPSGD:
         return found
 
 
+def _parts(data: Any) -> list[Any]:
+    """Return the arrays of a dict, or the array itself."""
+    return list(data.values()) if isinstance(data, dict) else [data]
+
+
 def _n_users(data: Any) -> int:
     """Return the number of users of an array ``[n_users, ...]``, or of a dict of such arrays."""
-    return len(next(iter(data.values()))) if isinstance(data, dict) else len(data)
+    return len(_parts(data)[0])
 
 
 def _user_of(pair: Any) -> int:

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from dpaudit import (
+    DPSGD,
     ArgumentError,
     MechanismError,
     NeighborPair,
@@ -403,3 +404,120 @@ def test_opacus_trains_a_model_for_each_draw() -> None:
     assert np.shape(ghost(data, 1, rng=RNG(0))) == (1, 1)
     with pytest.raises(MechanismError, match="array of numbers, or a dict"):
         noisy([["a"]], 1, rng=RNG(0))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_opacus_releases_the_noisy_sums_that_move_the_model(reduction: str) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("opacus")
+
+    def zero() -> Any:
+        module = torch.nn.Linear(2, 1)
+        for one in module.parameters():
+            torch.nn.init.zeros_(one)
+        return module
+
+    loss = partial(torch.nn.functional.mse_loss, reduction=reduction)
+    options = {"poisson_sampling": False, "loss_reduction": reduction, "noise_multiplier": 0.5}
+    train = partial(adapters.opacus, zero, loss, epochs=3, learning_rate=0.1, **options)
+    data = {"X": np.ones((4, 2)), "y": np.full((4, 1), 5.0)}
+    sums = np.asarray(train(release="sums")(data, 2, rng=RNG(0)))
+    last = np.asarray(train()(data, 2, rng=RNG(0)))
+    assert sums.shape == (2, 3, 3)
+    divisor = 4 if reduction == "mean" else 1
+    assert np.allclose(last, -0.1 * sums.sum(axis=1) / divisor, atol=1e-5)
+    noiseless = np.asarray(train(release="sums", noise_multiplier=0.0)(data, 1, rng=RNG(0)))
+    assert np.allclose(np.linalg.norm(noiseless[0, 0]), 4.0, atol=1e-4)  # four clipped to 1
+    with pytest.raises(ArgumentError, match='^then must be None if release="sums"'):
+        train(release="sums", then=len)
+
+
+# --- gradients of models ---
+
+WEIGHTS = np.random.default_rng(7).normal(size=(2, 3))
+BATCH = {
+    "X": np.random.default_rng(8).normal(size=(4, 5, 3)),
+    "y": np.random.default_rng(9).normal(size=(4, 5)),
+}
+
+
+def of_torch(per: str) -> Any:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(3, 1, bias=False)
+
+    def loss(outputs: Any, y: Any) -> Any:
+        return 0.5 * ((outputs[..., 0] - y) ** 2).sum()
+
+    return adapters.torch_gradient(model, loss, per=per), model.weight.detach().numpy()[0]
+
+
+def of_jax(per: str) -> Any:
+    with apart(RNG(0)):
+        jnp = pytest.importorskip("jax.numpy")
+
+    def loss(params: Any, X: Any, y: Any) -> Any:
+        return 0.5 * jnp.sum((X @ params["w"] - y) ** 2)
+
+    start = np.array([0.5, -1.0, 2.0])
+    return adapters.jax_gradient(loss, {"w": jnp.asarray(start)}, per=per), start
+
+
+def check_gradients(made: Any, per: str) -> None:
+    """Compare with the gradient of least squares, whose closed form is known."""
+    gradient, start = made
+    assert np.allclose(gradient.start, start)
+    away = np.einsum("sd,nmd->snm", WEIGHTS, BATCH["X"]) - BATCH["y"]
+    expected = away[..., None] * BATCH["X"]
+    losses = 0.5 * (away**2).sum(axis=2)
+    if per == "user":
+        expected = expected.sum(axis=2)
+    assert np.allclose(gradient(WEIGHTS, BATCH), expected, atol=1e-4)
+    assert np.allclose(gradient.losses(WEIGHTS, BATCH), losses, atol=1e-4)
+    assert gradient(WEIGHTS[:0], BATCH).shape == (0, *expected.shape[1:])
+    run = DPSGD(gradient, start=gradient.start, clip_norm=1.0, sigma=1.0, steps=2, q=0.5)
+    sums = run(BATCH, 3, rng=RNG(0))
+    without = {name: values[:3] for name, values in BATCH.items()}
+    pair = NeighborPair(BATCH, without, relation=Relation.ADD_REMOVE_USER)
+    for score in (run.likelihood_ratio(pair), run.gradient_product(pair), run.loss_drop(pair)):
+        assert score(sums).shape == (3,)
+    with pytest.raises(MechanismError, match='must have the keys "X" and "y"'):
+        gradient(WEIGHTS, {"X": BATCH["X"]})
+    with pytest.raises(MechanismError, match="^data must be an array of numbers"):
+        gradient(WEIGHTS, [["a"]])
+
+
+@pytest.mark.parametrize("per", ["user", "example"])
+def test_opacus_models_have_gradients_of_users_and_examples(per: str) -> None:
+    check_gradients(of_torch(per), per)
+
+
+@pytest.mark.parametrize("per", ["user", "example"])
+def test_jax_losses_have_gradients_of_users_and_examples(per: str) -> None:
+    check_gradients(of_jax(per), per)
+
+
+def test_opacus_gradients_keep_frozen_parameters_and_whole_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Embedding(4, 2), torch.nn.Linear(2, 2))
+    model[0].weight.requires_grad_(False)
+    gradient = adapters.torch_gradient(model, torch.nn.functional.cross_entropy)
+    assert gradient.start.size == 6
+    data = {"X": np.array([[0, 1], [2, 3]]), "y": np.array([[0, 1], [1, 1]])}
+    before = gradient(gradient.start[None], data)
+    with torch.no_grad():
+        for one in model.parameters():
+            one.mul_(3.0)  # a training that changes the model in place changes no gradient
+    assert np.array_equal(gradient(gradient.start[None], data), before)
+    model[1].requires_grad_(False)
+    with pytest.raises(MechanismError, match="^model must have parameters that are trained"):
+        adapters.torch_gradient(model, torch.nn.functional.cross_entropy)
+
+
+def test_gradients_refuse_what_is_no_model() -> None:
+    with pytest.raises(TypeError, match="^model must be a torch.nn.Module, got 3"):
+        adapters.torch_gradient(3, len)
+    for make in (adapters.torch_gradient, adapters.jax_gradient):
+        with pytest.raises(ArgumentError, match="^per must be"):
+            make(len, len, per="batch")
+        with pytest.raises(TypeError, match="must be a function"):
+            make(*((3, 3) if make is adapters.jax_gradient else (len, 3)))
