@@ -144,6 +144,10 @@ def main(pages: list[str]) -> None:
         path = Path(name).resolve()
         text, began, changed = path.read_text(encoding="utf-8"), time.perf_counter(), 0
         edits = []
+        missing = {block.word("needs") for block in blocks_of(text)} - {None}
+        missing = {name for name in missing if importlib.util.find_spec(name or "") is None}
+        if check and missing:
+            sys.exit(f"{path} needs {', '.join(sorted(map(str, missing)))}")
         with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
             for block, printed in Page(path).run():
                 if not agrees(block.text, printed):
@@ -155,7 +159,8 @@ def main(pages: list[str]) -> None:
                 sys.exit(f"{name} shows\n{text[start:end]}and this was printed\n{new}")
             text = text[:start] + new + text[end:]
             changed += 1
-        path.write_text(text, encoding="utf-8")
+        if not check:
+            path.write_text(text, encoding="utf-8")
         print(f"{name}: {time.perf_counter() - began:.1f} s, {changed} blocks written")
 
 

@@ -1,9 +1,9 @@
 """The pitfalls that JAX Privacy's guide names, made with JAX Privacy's own parts.
 
 The guide "Common Pitfalls in DP Training" (McKenna and McMahan, 2026) names nine critical pitfalls,
-and three of floating point and randomness. Each pitfall is audited twice. The mistake is a known
-violation. In the audit of the correct counterpart, the mistake is the mutant. The audits are
-skipped if JAX Privacy is not installed. `docs/guides/pitfalls.md` has the table.
+and three of floating point and randomness. Each of them but finite precision is audited twice.
+The mistake is a known violation. In the audit of the correct counterpart, the mistake is the
+mutant. The audits are skipped if JAX Privacy is not installed. `docs/guides/pitfalls.md` has the table.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def split(key, count=2):
     return jax.random.split(key, count)
 
 
-# --- the nine critical pitfalls: each function has a mistaken and a correct version ---
+# --- the pitfalls: each function has a mistaken and a correct version ---
 
 
 def batch_size(data, *, key, wrong):
@@ -249,7 +249,12 @@ PITFALLS = [
         added(others=1),
         "no noise if the sample is empty",
     ),
-    Pitfall(non_finite, gaussian(), added(), "one user's gradient overflows to NaN"),
+    Pitfall(
+        non_finite,
+        gaussian(REPLACE, 2 * CLIP / SIGMA),
+        NeighborPair(users(FAR), users((0.5, 0.0))),
+        "one user's gradient overflows to NaN",
+    ),
     Pitfall(accumulation, gaussian(), added(), "noise of scale sigma / 2 for each of two chunks"),
     Pitfall(across_examples, gaussian(), added(9 * FAR), "features centred by the batch"),
     Pitfall(auxiliary, gaussian(mu=2**0.5), added(), "the exact mean loss beside the gradient"),

@@ -116,8 +116,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/training.py",
         "an added user is treated as a missing user",
-        "if _n_users(data) < _n_users(other):",
-        "if _n_users(data) > _n_users(other):",
+        "if n_users(data) < n_users(other):",
+        "if n_users(data) > n_users(other):",
         LIKELIHOOD,
     ),
     Mutant(
@@ -144,8 +144,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/training.py",
         "the other users of a score take part for certain",
-        "rest = total - steps * rate * others.sum(axis=1)",
-        "rest = total - steps * others.sum(axis=1)",
+        "total - mean * others.sum(axis=1)",
+        "total - others.sum(axis=1)",
         LIKELIHOOD,
     ),
     Mutant(
@@ -158,8 +158,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/training.py",
         "a drop of losses has the wrong sign",
-        "found = before - after",
-        "found = after - before",
+        "return before - after",
+        "return after - before",
         LIKELIHOOD,
     ),
     Mutant(

@@ -5,7 +5,7 @@ The gradients of all runs and users are computed by one vectorised call.
 
 from __future__ import annotations
 
-import math
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +19,8 @@ from dpaudit.mechanisms import mechanism_name, needed
 Floats = NDArray[np.float64]
 
 PER = "user", "example"
+BLOCK = 64
+"""Runs whose gradients JAX computes in one call."""
 
 
 class Gradient:
@@ -67,8 +69,9 @@ def torch_gradient(model: Any, loss: Callable[..., Any], *, per: str = "user") -
     Parameters
     ----------
     model : torch.nn.Module
-        The model. Its parameters in the order of ``model.parameters()`` are the start. Frozen
-        parameters, and buffers such as running means, stay as they are.
+        The model, before ``make_private``. Its parameters in the order of ``model.parameters()``
+        are the start. The gradients are those of a copy in evaluation mode, so dropout is off, and
+        running means stay as they are. Frozen parameters are no part of the gradient.
     loss : callable
         ``loss(outputs, y)``, such as ``torch.nn.functional.cross_entropy``; ``loss(outputs)`` if
         the data have no labels.
@@ -82,9 +85,9 @@ def torch_gradient(model: Any, loss: Callable[..., Any], *, per: str = "user") -
     -------
     Gradient
         A function ``gradient(params, data)`` of data ``{"X": [n_users, ...], "y": [n_users, ...]}``
-        or of an array ``[n_users, ...]``. Whole numbers stay whole, as embeddings and class labels
-        need them. All other numbers get the precision of the model. The attribute ``start`` has
-        shape (d,), and the method ``losses(params, data)`` is the default of
+        or of an array ``[n_users, ...]``. Features are converted to single precision, unless the
+        model has an embedding, and whole labels to classes. The attribute ``start`` has shape (d,),
+        and the method ``losses(params, data)`` is the default of
         :meth:`dpaudit.DPSGD.loss_drop`.
 
     Raises
@@ -99,11 +102,14 @@ def torch_gradient(model: Any, loss: Callable[..., Any], *, per: str = "user") -
     if not callable(getattr(model, "named_parameters", None)):
         raise TypeError(f"model must be a torch.nn.Module, got {_validate.describe(model)}")
     torch = needed("torch")
+    if hasattr(model, "_module"):
+        raise MechanismError(
+            f"model must be the module before make_private, got {type(model).__name__}"
+        )
+    model = copy.deepcopy(model).eval()
     trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
     if not trained:
         raise MechanismError(f"model must have parameters that are trained, got {model!r}")
-    every = dict([*model.named_parameters(), *model.named_buffers()])
-    kept = {name: one.detach().clone() for name, one in every.items() if name not in trained}
     sizes = [one.numel() for one in trained.values()]
     shapes = {name: one.shape for name, one in trained.items()}
     first = next(iter(trained.values()))
@@ -112,20 +118,20 @@ def torch_gradient(model: Any, loss: Callable[..., Any], *, per: str = "user") -
         parts = zip(shapes.items(), params.split(sizes), strict=True)
         named = {name: part.reshape(shape) for (name, shape), part in parts}
         x, *labels = (value[None] for value in user) if by_example else user
-        return loss(torch.func.functional_call(model, {**kept, **named}, (x,)), *labels)
+        return loss(torch.func.functional_call(model, named, (x,)), *labels)
 
     def mapped(function: Callable[..., Any]) -> Callable[[Floats, Any], Floats]:
         def computed(params: Floats, data: Any) -> Floats:
-            values = [_tensor(torch, value, first.dtype) for value in _columns(data)]
+            values = tensors_of(torch, data, model)
             at = torch.tensor(np.asarray(params), dtype=first.dtype)
             return _plain(_mapped(torch.func.vmap, function, len(values), by_example)(at, *values))
 
         return computed
 
-    flat = torch.cat([one.detach().ravel() for one in trained.values()]).numpy()
+    flat = torch.cat([one.detach().ravel() for one in trained.values()])
     gradients = mapped(torch.func.grad(of_one))
     name = mechanism_name(type(model))
-    return Gradient(name, flat.astype(float), gradients, mapped(of_one), per)
+    return Gradient(name, _plain(flat), gradients, mapped(of_one), per)
 
 
 def jax_gradient(loss: Callable[..., Any], params: Any, *, per: str = "user") -> Gradient:
@@ -174,11 +180,12 @@ def jax_gradient(loss: Callable[..., Any], params: Any, *, per: str = "user") ->
             if len(values) not in compiled:
                 many = _mapped(jax.vmap, function, len(values), by_example)
                 compiled[len(values)] = jax.jit(many)
-            # Few sizes are compiled, because sizes are rounded up to powers of four.
-            rows = 4 ** math.ceil(math.log(max(len(params), 1), 4))
-            at = np.zeros((rows, flat.size), flat.dtype)
-            at[: len(params)] = params
-            return _plain(compiled[len(values)](at, *values))[: len(params)]
+            # All calls have one size. Another size would be compiled anew, and round otherwise.
+            blocks = max(-(-len(params) // BLOCK), 1)
+            at = np.zeros((blocks, BLOCK, flat.size), flat.dtype)
+            at.reshape(-1, flat.size)[: len(params)] = params
+            parts = [_plain(compiled[len(values)](block, *values)) for block in at]
+            return np.concatenate(parts)[: len(params)]
 
         return computed
 
@@ -198,7 +205,7 @@ def _mapped(
 
 def _plain(found: Any) -> Floats:
     """Return a tensor of PyTorch or an array of JAX as an array of numpy."""
-    return np.asarray(found.detach() if hasattr(found, "detach") else found, dtype=float)
+    return np.asarray(found.detach().double() if hasattr(found, "detach") else found, dtype=float)
 
 
 def _columns(data: Any) -> list[Any]:
@@ -208,7 +215,12 @@ def _columns(data: Any) -> list[Any]:
             raise MechanismError(
                 f'data in a dict must have the keys "X" and "y", got {sorted(map(str, data))}'
             )
-        return [np.array(data["X"]), np.array(data["y"])]
+        columns = [np.array(data["X"]), np.array(data["y"])]
+        if len({len(column) for column in columns}) != 1:
+            raise MechanismError(
+                f"X and y must have one length, got {len(columns[0])} and {len(columns[1])}"
+            )
+        return columns
     array = np.array(data)
     if array.dtype.kind not in "biuf":
         raise MechanismError(
@@ -218,7 +230,17 @@ def _columns(data: Any) -> list[Any]:
     return [array]
 
 
-def _tensor(torch: Any, value: NDArray[Any], dtype: Any) -> Any:
-    """Return a tensor: whole numbers as classes, and all others in the model's precision."""
-    whole = value.dtype.kind in "iub"
-    return torch.tensor(value, dtype=torch.int64 if whole else dtype)
+def tensors_of(torch: Any, data: Any, model: Any) -> list[Any]:
+    """Return features and labels as tensors for a model of PyTorch.
+
+    Features are converted to single precision, unless the model has an embedding. Whole labels are
+    converted to classes.
+    """
+    embeddings = torch.nn.Embedding, torch.nn.EmbeddingBag
+    keeps_whole = any(isinstance(module, embeddings) for module in model.modules()), True
+    return [
+        torch.tensor(column, dtype=torch.int64)
+        if keeps and column.dtype.kind in "iub"
+        else torch.tensor(column, dtype=torch.float32)
+        for column, keeps in zip(_columns(data), keeps_whole, strict=False)
+    ]

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpaudit import _validate
 from dpaudit.adapters.drawing import Drawn, Release, with_options
-from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.adapters.gradients import tensors_of
+from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import mechanism_name, needed, one_draw, seed_of
 
 Then = Callable[[Any], Any]
@@ -137,7 +138,9 @@ def opacus(
     release : {"parameters", "sums"}, optional
         The draw. "parameters" are all parameters of the trained module, one after the other.
         "sums" are the noisy sums of clipped gradients of every step, ``[steps, d]``, as
-        :meth:`dpaudit.DPSGD.likelihood_ratio` scores them.
+        :meth:`dpaudit.DPSGD.likelihood_ratio` scores them. With ``loss_reduction="mean"``, the
+        default of Opacus, the model moves by `learning_rate` times a sum divided by the expected
+        size of a batch. Divide the learning rate of the :class:`dpaudit.DPSGD` by this size too.
     then : callable, optional
         Function of a trained module. The value of this function is the draw instead. `release` must
         then be "parameters".
@@ -213,9 +216,9 @@ def _prepared_training(
     library = needed("opacus", package="opacus")
 
     def release(given: Any, rng: np.random.Generator) -> Any:
-        tensors = _tensors(torch, given)
         torch.manual_seed(seed_of(rng) * 2**32 + seed_of(rng))
         module = model()
+        tensors = tensors_of(torch, given, module)
         made = library.PrivacyEngine().make_private(
             module=module,
             optimizer=torch.optim.SGD(module.parameters(), lr=learning_rate),
@@ -239,25 +242,6 @@ def _prepared_training(
         return np.stack(seen) if sums else module
 
     return release
-
-
-def _tensors(torch: Any, given: Any) -> list[Any]:
-    """Return features and labels.
-
-    Numbers are converted to single precision, and whole labels to classes.
-    """
-    if isinstance(given, dict):
-        y = np.array(given["y"])
-        whole = y.dtype.kind in "iub"
-        labels = torch.tensor(y, dtype=torch.int64 if whole else torch.float32)
-        return [torch.tensor(np.array(given["X"]), dtype=torch.float32), labels]
-    array = np.array(given)
-    if array.dtype.kind not in "biuf":
-        raise MechanismError(
-            'the data of opacus must be an array of numbers, or a dict of "X" and "y", '
-            f"got data of type {type(given).__name__}"
-        )
-    return [torch.tensor(array, dtype=torch.float32)]
 
 
 def _noisy_sum(torch: Any, optimizer: Any) -> Any:

@@ -109,6 +109,8 @@ def _compute(compute: Callable[[], Any], writes: int) -> None:
             os.dup2(quiet, number)
         sys.stdout = sys.stderr = open(quiet, "w", encoding="utf-8")  # noqa: SIM115
         limit_memory()
+        # The threads of PyTorch do not exist in a copy, which would wait for them forever.
+        getattr(sys.modules.get("torch"), "set_num_threads", lambda _: None)(1)
         try:
             sent = pickle.dumps((True, compute()))
         except BaseException as error:

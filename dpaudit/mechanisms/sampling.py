@@ -1,4 +1,4 @@
-"""Sampling of users in the steps of a training run, and the probability of what a user does."""
+"""Sampling of the users of each training step, and the probability that a user takes part."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class Participation:
     rate: float
     slots: tuple[float, ...] = ()
 
-    @property
-    def rate_of_a_step(self) -> float:
-        """Probability of participation in one step, on average over the steps of an epoch."""
-        return sum(self.slots) / len(self.slots) if self.slots else self.rate
+    def rates(self, steps: int) -> list[float]:
+        """Return the probability of participation in each step."""
+        if not self.slots:
+            return [self.rate] * steps
+        return [self.slots[step % len(self.slots)] for step in range(steps)]
 
     def log_ratio(self, each: Floats) -> Floats:
         """Return the log-density ratio of whole runs, with the user to without, ``[size]``.
@@ -52,15 +53,15 @@ class Participation:
             with np.errstate(divide="ignore"):
                 absent, present = np.log1p(-self.rate), np.log(self.rate)
             return np.asarray(np.logaddexp(absent, present + each).sum(axis=1))
-        found = np.zeros(len(each))
+        total = np.zeros(len(each))
         for start in range(0, each.shape[1], len(self.slots)):
             epoch = each[:, start : start + len(self.slots)]
             weights = np.array(self.slots[: epoch.shape[1]])
             whole = epoch.shape[1] == len(self.slots)
             later = 0.0 if whole else max(1.0 - weights.sum(), 0.0)
             padded = np.concatenate([epoch, np.zeros((len(epoch), 1))], axis=1)
-            found += special.logsumexp(padded, axis=1, b=np.append(weights, later))
-        return found
+            total += special.logsumexp(padded, axis=1, b=np.append(weights, later))
+        return total
 
     def counts(self, steps: int) -> Floats:
         """Return the probability of each total number of participations, shape (steps + 1,)."""

@@ -47,49 +47,55 @@ class LikelihoodRatio:
         return self.run._in_portions(self._scores, outputs, self.pair.left, self.pair.right)
 
     def _scores(self, outputs: Floats) -> Floats:
-        left, right = self._side(outputs, 0), self._side(outputs, 1)
-        return left - right
+        return self._side(outputs, 0) - self._side(outputs, 1)
 
     def _side(self, outputs: Floats, side: int) -> Floats:
         """Return the log-density ratio of one side to the same side without the user."""
-        run, user = self.run, self.pair.user
+        run, user = self.run, user_of(self.pair)
         data, other = (self.pair.left, self.pair.right)[:: 1 - 2 * side]
-        if _n_users(data) < _n_users(other):
+        if n_users(data) < n_users(other):
             return np.zeros(len(outputs))
-        takes_part = run.sampling.participation(_n_users(data))
-        steps = 1 if run.release == "white_box" else run.steps
-        looks = []
-        for params, total in run._path(outputs):
+        takes_part = run.sampling.participation(n_users(data))
+        if run.release == "white_box":
+            rates = takes_part.rates(run.steps)
+            moments = [(rate, rate * (1 - rate)) for rate in rates]
+        else:
+            counts, times = takes_part.counts(run.steps), np.arange(run.steps + 1)
+            mean = float(counts @ times)
+            moments = [(mean, float(counts @ (times - mean) ** 2))]
+        noise = run.scale**2 * (1 if run.release == "white_box" else run.steps)
+        steps = []
+        for (params, total), (mean, variance) in zip(run._path(outputs), moments, strict=True):
             gradients = run.clipped(run._gradients(params, data))
             own, others = gradients[:, user], np.delete(gradients, user, axis=1)
-            looks.append(_along(total, own, others, takes_part.rate_of_a_step, steps, run.scale))
+            steps.append(_along(total - mean * others.sum(axis=1), own, others, variance, noise))
         if run.release == "white_box":
-            each = [(inner - square / 2) / variance for inner, square, variance in looks]
+            each = [inner - square / 2 for inner, square in steps]
             return takes_part.log_ratio(np.stack(each, axis=1))
-        ((inner, square, variance),) = looks
-        counts = takes_part.counts(run.steps)
+        ((inner, square),) = steps
         times = np.flatnonzero(counts)
-        logs = (inner[:, None] * times - square[:, None] * times**2 / 2) / variance[:, None]
+        logs = inner[:, None] * times - square[:, None] * times**2 / 2
         return np.asarray(special.logsumexp(logs, axis=1, b=counts[times]))
 
 
 def _along(
-    total: Floats, own: Floats, others: Floats, rate: float, steps: int, scale: float
-) -> tuple[Floats, Floats, Floats]:
-    """Return what the density of a sum along one user's gradient needs, three arrays ``[size]``.
+    rest: Floats, own: Floats, others: Floats, variance: float, noise: float
+) -> tuple[Floats, Floats]:
+    """Return the inner products of one user's gradient with `rest` and with itself, ``[size]``.
 
-    Each of `others` takes part with probability `rate` in each of `steps` steps. The sum of the
-    others is treated as normal with its true mean and its true variance along `own`. The returned
-    values are the inner product of `own` with the rest of `total`, the squared length of `own`, and
-    the variance.
+    The inner product is that of the inverse covariance of a sum without the user: `noise` on every
+    coordinate, and the number of times that each of `others` takes part, with the given variance.
+    The inverse follows from the Woodbury identity.
     """
-    rest = total - steps * rate * others.sum(axis=1)
-    square = np.maximum((own * own).sum(axis=1), 0.0)
-    along = (others @ own[:, :, None])[..., 0] / np.sqrt(np.where(square > 0, square, 1.0))[:, None]
-    variance = steps * (scale**2 + rate * (1 - rate) * (along**2).sum(axis=1))
-    inner = (rest * own).sum(axis=1)
-    like = np.zeros(len(total))
-    return inner, square + like, variance + like
+    weighted = own / noise
+    if variance > 0 and others.shape[1]:
+        transposed = np.swapaxes(others, 1, 2)
+        inner = others @ transposed + noise / variance * np.eye(others.shape[1])
+        weighted = (
+            own - (transposed @ np.linalg.solve(inner, others @ own[:, :, None]))[..., 0]
+        ) / noise
+    square = np.broadcast_to((own * weighted).sum(axis=1), len(rest))
+    return (rest * weighted).sum(axis=1), square
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,22 +104,20 @@ class GradientProduct:
 
     run: DPSGD
     users: Any
-    one: int | None
+    is_one: bool
     __name__ = "gradient_product"
 
     def __call__(self, outputs: Array) -> Floats:
         """Return one score for each run, ``[size]``, or for each run and user, ``[size, n]``."""
-        found = self.run._in_portions(self._scores, outputs, self.users)
-        return found if self.one is None else found[:, self.one]
+        scores = self.run._in_portions(self._scores, outputs, self.users)
+        return scores[:, 0] if self.is_one else scores
 
     def _scores(self, outputs: Floats) -> Floats:
-        run = self.run
-        return np.asarray(
-            sum(
-                (run.clipped(run._gradients(params, self.users)) @ total[:, :, None])[..., 0]
-                for params, total in run._path(outputs)
-            )
-        )
+        run, scores = self.run, np.zeros((len(outputs), n_users(self.users)))
+        for params, total in run._path(outputs):
+            gradients = run.clipped(run._gradients(params, self.users))
+            scores += (gradients @ total[:, :, None])[..., 0]
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,24 +127,35 @@ class LossDrop:
     run: DPSGD
     losses: Callable[[Floats, Array], Any]
     users: Any
-    one: int | None
+    is_one: bool
     __name__ = "loss_drop"
 
     def __call__(self, outputs: Array) -> Floats:
         """Return one score for each run, ``[size]``, or for each run and user, ``[size, n]``."""
-        last = self.run._last(self.run._checked(outputs))
-        before, after = (self._losses(params) for params in (self.run.start[None], last))
-        found = before - after
-        return found if self.one is None else found[:, self.one]
+        scores = self.run._in_portions(self._scores, outputs, self.users)
+        return scores[:, 0] if self.is_one else scores
 
-    def _losses(self, params: Floats) -> Floats:
-        found = np.asarray(self.losses(params, self.users), dtype=float)
-        if found.shape != (len(params), _n_users(self.users)):
+    def _scores(self, outputs: Floats) -> Floats:
+        before, after = (
+            self.of(params) for params in (self.run.start[None], self.run._last(outputs))
+        )
+        return before - after
+
+    def of(self, params: Floats) -> Floats:
+        """Return the losses ``[size, n]``.
+
+        Raises
+        ------
+        MechanismError
+            If the losses have another shape.
+        """
+        losses = np.asarray(self.losses(params, self.users), dtype=float)
+        if losses.shape != (len(params), n_users(self.users)):
             raise MechanismError(
                 f"{mechanism_name(self.losses)} must return losses [size, n_users], with "
-                f"size={len(params)} and n_users={_n_users(self.users)}, got shape {found.shape}"
+                f"size={len(params)} and n_users={n_users(self.users)}, got shape {losses.shape}"
             )
-        return found
+        return losses
 
 
 CLIPS, RELEASES = ("user", "example"), ("white_box", "last", "loss")
@@ -269,7 +284,7 @@ class DPSGD:
         """Return the released values of `size` runs."""
         params = np.tile(self.start, (size, 1))
         seen: list[Floats] = []
-        batches = self.sampling.batches(_n_users(data), size, rng=rng)
+        batches = self.sampling.batches(n_users(data), size, rng=rng)
         for step, takes_part in enumerate(batches):
             total, params = self._step(params, data, takes_part, step, rng)
             if self.release == "white_box":
@@ -311,12 +326,14 @@ class DPSGD:
         """Return the logarithm of the likelihood ratio of the released values, as a score.
 
         The score knows all data. It computes the gradients of all users at the iterates of each
-        run, which follow from the released sums. The score is exact, and therefore the most
-        powerful score, for any gradient in two cases. Either all other users take part in every
-        step, or their gradients are orthogonal to the gradient of the differing user. Otherwise,
-        the score treats the sum of the other participants as normal. If only the last iterate is
-        released, the score also assumes that the gradients stay as they are at the start. In every
-        case, the score is post-processing, so the audit is sound.
+        run, which follow from the released sums. If all sums are released, the score is exact, and
+        therefore the most powerful score, in two cases. In the first case, all other users take
+        part in every step. In the second case, the samples are "poisson" or "balls_in_bins", and
+        the gradients of the others are orthogonal to the gradient of the differing user. Otherwise,
+        the score treats the sum of the other participants as normal, and the other users as
+        independent. For a last iterate, it also assumes that the gradients stay as they are at the
+        start, so :meth:`loss_drop` may be better. In every case, the score is post-processing, so
+        the audit is sound.
 
         Parameters
         ----------
@@ -334,10 +351,11 @@ class DPSGD:
         ------
         ArgumentError
             If a loss is released. A loss is already a number and needs no score. Also if the pair
-            consists of query values.
+            does not differ in one user, or has frames.
         """
         self._scorable("a likelihood ratio")
-        _user_of(pair)
+        user_of(pair)
+        self._gradients(self.start[None], _fuller(pair))
         return LikelihoodRatio(self, pair)
 
     def gradient_product(self, whose: Any) -> Callable[[Any], Floats]:
@@ -370,7 +388,9 @@ class DPSGD:
             If a loss is released, or if the pair consists of query values.
         """
         self._scorable("a product of gradients")
-        return GradientProduct(self, *_users_and_one(whose))
+        users, is_one = _users_and_one(whose)
+        self._gradients(self.start[None], users)
+        return GradientProduct(self, users, is_one)
 
     def loss_drop(
         self, whose: Any, losses: Callable[[Floats, Array], Any] | None = None
@@ -409,7 +429,9 @@ class DPSGD:
                 "losses must be given, because the gradient "
                 f"{mechanism_name(self.gradient)} has no function losses"
             )
-        return LossDrop(self, _validate.function(losses=losses), *_users_and_one(whose))
+        score = LossDrop(self, _validate.function(losses=losses), *_users_and_one(whose))
+        score.of(self.start[None])
+        return score
 
     def along(self, pair: Any, *, rng: np.random.Generator) -> AdditiveNoise:
         """Return the release along the differing user's gradient as centres plus noise.
@@ -462,7 +484,7 @@ class DPSGD:
 
         def sums(data: Array, size: int, *, rng: np.random.Generator) -> Floats:
             moves = self._moves(self.start[None], data, direction)[0]
-            batches = self.sampling.batches(_n_users(data), size, rng=rng)
+            batches = self.sampling.batches(n_users(data), size, rng=rng)
             each = np.stack([takes_part @ moves for takes_part in batches], axis=1)
             return each if steps > 1 else each.sum(axis=1, keepdims=True)
 
@@ -542,10 +564,10 @@ class DPSGD:
 
     def _moved(self, pair: Any) -> list[Floats]:
         """Return the clipped gradient of the differing user on either side, or zero for no user."""
-        user = _user_of(pair)
+        user = user_of(pair)
         moved = [np.zeros_like(self.start), np.zeros_like(self.start)]
         for side, (data, other) in enumerate(((pair.left, pair.right), (pair.right, pair.left))):
-            if _n_users(data) >= _n_users(other):
+            if n_users(data) >= n_users(other):
                 moved[side] = self.clipped(self._gradients(self.start[None], data))[0, user]
         return moved
 
@@ -557,7 +579,7 @@ class DPSGD:
         """Refuse gradients whose components along a direction differ between iterates."""
         params, size = np.tile(self.start, (_RUNS, 1)), _RUNS
         first = self._moves(self.start[None], data, direction)
-        for step, takes_part in enumerate(self.sampling.batches(_n_users(data), size, rng=rng)):
+        for step, takes_part in enumerate(self.sampling.batches(n_users(data), size, rng=rng)):
             off = np.abs(self._moves(params, data, direction) - first).max(initial=0.0)
             if off > _STILL * self.clip_norm:
                 raise ArgumentError(
@@ -571,38 +593,68 @@ class DPSGD:
         """Return checked gradients ``[size or 1, n, (m,) d]``."""
         found = np.asarray(self.gradient(params, data), dtype=float)
         size, n, *_, d = found.shape if found.ndim in (3, 4) else (0, 0, 0)
-        if size not in (1, len(params)) or (n, d) != (_n_users(data), self.start.size):
+        if size not in (1, len(params)) or (n, d) != (n_users(data), self.start.size):
             raise MechanismError(
                 f"{mechanism_name(self.gradient)} must return gradients [size, n_users, d] or "
-                f"[size, n_users, m, d], with size={len(params)}, n_users={_n_users(data)} and "
+                f"[size, n_users, m, d], with size={len(params)}, n_users={n_users(data)} and "
                 f"d={self.start.size}, got shape {found.shape}"
             )
         return found
 
 
 def _parts(data: Any) -> list[Any]:
-    """Return the arrays of a dict, or the array itself."""
-    return list(data.values()) if isinstance(data, dict) else [data]
+    """Return the arrays of a dict, or the array itself.
+
+    Raises
+    ------
+    MechanismError
+        If the data have no users, such as a number or an empty dict, or arrays of several lengths.
+    """
+    parts = list(data.values()) if isinstance(data, dict) else [data]
+    lengths = {len(part) if hasattr(part, "__len__") else None for part in parts}
+    if len(lengths) != 1 or None in lengths:
+        raise MechanismError(
+            "data must be an array [n_users, ...], or a dict of such arrays of one length, got "
+            f"{_validate.describe(data)}"
+        )
+    return parts
 
 
-def _n_users(data: Any) -> int:
+def n_users(data: Any) -> int:
     """Return the number of users of an array ``[n_users, ...]``, or of a dict of such arrays."""
     return len(_parts(data)[0])
 
 
-def _user_of(pair: Any) -> int:
-    """Return the index of the differing user of a pair."""
-    if pair.user is None:
-        raise ArgumentError(f"pair must hold datasets that differ in one user, got {pair!r}")
-    return int(pair.user)
+def user_of(pair: Any) -> int:
+    """Return the index of the only differing user of a pair of arrays.
+
+    Raises
+    ------
+    ArgumentError
+        If the pair does not differ in one user, or if a column identifies its users.
+    """
+    users: Any = getattr(pair, "users", ())
+    if len(users) != 1 or not isinstance(users[0], int | np.integer) or pair.by is not None:
+        raise ArgumentError(
+            f"pair must hold datasets that differ in one user, and users must be rows, got {pair!r}"
+        )
+    return int(users[0])
 
 
-def _users_and_one(whose: Any) -> tuple[Any, int | None]:
-    """Return the data of users, and the index of the differing user if `whose` is a pair."""
-    if not hasattr(whose, "relation"):
-        return whose, None
-    fuller = whose.left if _n_users(whose.left) >= _n_users(whose.right) else whose.right
-    return fuller, _user_of(whose)
+def _fuller(pair: Any) -> Any:
+    """Return the side of a pair that has the differing user; the left side if both have it."""
+    return pair.left if n_users(pair.left) >= n_users(pair.right) else pair.right
+
+
+def _users_and_one(whose: Any) -> tuple[Any, bool]:
+    """Return the data of the users of a score, and whether it is the one user of a pair."""
+    if not (hasattr(whose, "left") and hasattr(whose, "right")):
+        n_users(whose)
+        return whose, False
+    user, data = user_of(whose), _fuller(whose)
+    if isinstance(data, dict):
+        return {name: np.asarray(values)[[user]] for name, values in data.items()}, True
+    return np.asarray(data)[[user]], True
 
 
 def _clip(vectors: Floats, norm: float) -> Floats:

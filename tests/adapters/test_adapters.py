@@ -26,7 +26,7 @@ from dpaudit import (
     mutants,
 )
 from dpaudit.adapters.drawing import apart, legacy
-from dpaudit.mechanisms import is_seeded, mechanism_name, needed
+from dpaudit.mechanisms import in_child, is_seeded, mechanism_name, needed
 from tests.statistical import assert_distribution
 
 RNG = np.random.default_rng
@@ -430,6 +430,25 @@ def test_opacus_releases_the_noisy_sums_that_move_the_model(reduction: str) -> N
     assert np.allclose(np.linalg.norm(noiseless[0, 0]), 4.0, atol=1e-4)  # four clipped to 1
     with pytest.raises(ArgumentError, match='^then must be None if release="sums"'):
         train(release="sums", then=len)
+
+
+def test_opacus_models_train_in_a_forked_process() -> None:
+    """Check that a copy of this process does not wait for threads that it lacks."""
+    torch = pytest.importorskip("torch")
+    model, x = torch.nn.Linear(300, 300), torch.ones(512, 300)
+
+    def step() -> float:
+        model(x).square().sum().backward()
+        return float(model.weight.grad.abs().sum())
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        step()
+        assert in_child(step, limit=60) > 0
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
 
 
 # --- gradients of models ---

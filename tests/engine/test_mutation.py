@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import types
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any
@@ -595,18 +594,6 @@ def test_libraries_with_threads_make_no_mutants_of_the_code(
     result = audited(users_clipped, OUTSIDE)
     assert not of_code(result)
     assert "mistakes in the code (JAX does not work in a forked process)" in result.not_covered
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_pytorch_has_mutants_of_the_code_on_one_thread_only(
-    threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch = types.SimpleNamespace(get_num_threads=lambda: threads)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    result = audited(users_clipped, OUTSIDE)
-    assert bool(of_code(result)) == (threads == 1)
-    said = "mistakes in the code (PyTorch on several threads (call torch.set_num_threads(1))"
-    assert any(words.startswith(said) for words in result.not_covered) == (threads == 2)
 
 
 def test_an_error_in_changing_code_costs_no_audit(monkeypatch: pytest.MonkeyPatch) -> None:

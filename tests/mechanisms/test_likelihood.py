@@ -171,23 +171,48 @@ def test_others_who_take_part_by_chance_count_by_mean_and_variance() -> None:
     others, own = gradients[:3], gradients[3]
     batches = np.array(list(itertools.product((0, 1), repeat=3)))
     weights = np.prod(np.where(batches, 0.3, 0.7), axis=1)
-    along = batches @ others @ own
-    mean, square = weights @ along, own @ own
-    variance = run.scale**2 + weights @ (along - mean) ** 2 / square
+    mean = weights @ batches @ others
+    away = batches @ others - mean
+    covariance = run.scale**2 * np.eye(3) + (away.T * weights) @ away
     sums = np.random.default_rng(2).normal(size=(7, 1, 3))
-    each = (sums[:, 0] @ own - mean - square / 2) / variance
+    each = (sums[:, 0] - mean - own / 2) @ np.linalg.solve(covariance, own)
     score = run.likelihood_ratio(NeighborPair(CROWD, CROWD[:3], relation=ADD))
     np.testing.assert_allclose(score(sums), np.logaddexp(np.log(0.7), np.log(0.3) + each))
+
+
+def test_others_who_take_part_once_in_each_epoch_are_known_after_it() -> None:
+    """Compare with the density of a last iterate, to which each other user added once an epoch."""
+    right = np.concatenate([CROWD[:3], -CROWD[3:]])
+    pair = NeighborPair(CROWD, right)
+    options = {**NONLINEAR, "steps": 4, "sampling": "balls_in_bins", "q": 0.5, "release": "last"}
+    run = DPSGD(lambda params, data: data[None], **options)
+    last = run(CROWD, 6, rng=np.random.default_rng(4))
+    expected = np.zeros(6)
+    for side, data in ((1, CROWD), (-1, right)):
+        mean = 2 * run.clipped(data[None])[0].sum(axis=0)
+        away = (((run.start - last) / 0.7 - mean) ** 2).sum(axis=1)
+        expected -= side * away / (2 * 4 * run.scale**2)
+    np.testing.assert_allclose(run.likelihood_ratio(pair)(last), expected)
+
+
+def test_batches_of_a_shuffled_epoch_have_their_own_rates() -> None:
+    sampling = DPSGD(itself, sampling="shuffle", batch_size=2, **NONLINEAR).sampling
+    assert sampling.participation(5).rates(5) == pytest.approx([0.4, 0.4, 0.2, 0.4, 0.4])
 
 
 def test_large_outputs_are_scored_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     run = DPSGD(saturating, q=0.3, **NONLINEAR)
     pair = NeighborPair(CROWD, CROWD[:3], relation=ADD)
     sums = run(CROWD, 11, rng=np.random.default_rng(3))
-    whole = run.likelihood_ratio(pair)(sums)
+    scores = [run.likelihood_ratio(pair), run.gradient_product(pair), run.loss_drop(pair, away)]
+    whole = [score(sums) for score in scores]
     monkeypatch.setattr("dpaudit.mechanisms.training._PORTION", 25)
-    np.testing.assert_array_equal(run.likelihood_ratio(pair)(sums), whole)
-    np.testing.assert_array_equal(run.gradient_product(pair)(sums).shape, (11,))
+    for score, expected in zip(scores, whole, strict=True):
+        np.testing.assert_array_equal(score(sums), expected)
+
+
+def away(params: np.ndarray, data: np.ndarray) -> np.ndarray:
+    return np.asarray(((params[:, None] - data) ** 2).sum(axis=2))
 
 
 def test_a_product_follows_the_gradients_along_the_run() -> None:
@@ -231,6 +256,9 @@ def test_a_drop_of_losses_is_positive_for_a_user_who_took_part(release: str) -> 
     expected = squares(run.start[None], pair.left) - squares(last, pair.left)
     np.testing.assert_allclose(score(outputs[0]), expected[:, 3])
     assert score(outputs[0]).min() > score(outputs[1]).max()
+    np.testing.assert_array_equal(
+        run.loss_drop(pair.swapped(), squares)(outputs[0]), score(outputs[0])
+    )
     assert run.loss_drop(pair.left, squares)(outputs[0]).shape == (2, 4)
 
 
@@ -249,7 +277,18 @@ def test_scores_refuse_what_they_cannot_score() -> None:
     with pytest.raises(TypeError, match="^losses must be a function"):
         run.loss_drop(pair, 3)  # type: ignore[arg-type]
     with pytest.raises(MechanismError, match=r"must return losses \[size, n_users\], with size=1"):
-        run.loss_drop(pair, lambda params, data: np.zeros(3))(np.zeros((5, 3, 3)))
+        run.loss_drop(pair, lambda params, data: np.zeros(3))
+    crowd = NeighborPair(CROWD, CROWD[:2], relation=Relation.ADD_REMOVE_USER.of_group(2))
+    for whose in (crowd, NeighborPair(CROWD, CROWD)):
+        with pytest.raises(ArgumentError, match="^pair must hold datasets that differ in one"):
+            run.gradient_product(whose)
+    with pytest.raises(ArgumentError, match="^pair must hold datasets that differ in one user"):
+        run.likelihood_ratio(CROWD)
+    for data in (3, {}, {"X": CROWD, "y": CROWD[:2]}):
+        with pytest.raises(MechanismError, match=r"^data must be an array \[n_users, ...\], or a"):
+            run.gradient_product(data)
+    with pytest.raises(MechanismError, match="must return gradients"):
+        DPSGD(itself, q=0.3, **NONLINEAR).gradient_product(CROWD[:, :2])
     loss = DPSGD(saturating, q=0.3, release="loss", loss=lambda params: params[:, 0], **NONLINEAR)
     for make in (loss.gradient_product, loss.loss_drop):
         with pytest.raises(ArgumentError, match='^release must be "white_box" or "last" for a'):
