@@ -3,7 +3,8 @@
 The guide "Common Pitfalls in DP Training" (McKenna and McMahan, 2026) names nine critical pitfalls,
 and three of floating point and randomness. Each of them but finite precision is audited twice.
 The mistake is a known violation. In the audit of the correct counterpart, the mistake is the
-mutant. The audits are skipped if JAX Privacy is not installed. `docs/guides/pitfalls.md` has the table.
+mutant. The audits are skipped if JAX Privacy is not installed. `docs/guides/pitfalls.md` has the
+table.
 """
 
 from __future__ import annotations
