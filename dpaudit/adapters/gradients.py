@@ -1,6 +1,6 @@
 """Gradients of models of PyTorch and JAX, as :class:`dpaudit.DPSGD` takes them.
 
-The gradients of all runs and users are computed by one vectorised call.
+One vectorised call computes the gradients of all users, for all runs (PyTorch) or 64 runs (JAX).
 """
 
 from __future__ import annotations
