@@ -1,17 +1,22 @@
-"""Check the built site: pages load nothing from other hosts, and links have targets.
+"""Check the built site: pages load nothing from other hosts, links have targets, all can read them.
 
 Usage: `python docs/check_site.py docs/_build/html`. The target `make docs` runs the check after the
-build.
+build. Chromium opens each page as on a telephone: the rules of axe-core must find no violation, and
+nothing may be wider than the screen. The tests of reports open the pages of runs in the same way.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import sync_playwright
 
 _LOADS = {
     "script": ("src",),
@@ -85,10 +90,35 @@ def _broken(path: Path, here: Path, address: str, pages: dict[Path, _Page]) -> I
         yield f"{here} links to {address}, but that page has no such anchor"
 
 
+def barriers(site: Path, chromium: str) -> Iterator[str]:
+    """Yield the pages that axe-core objects to, or that are wider than a narrow screen."""
+    own = [path for path in sorted(site.resolve().rglob("*.html")) if _is_ours(path, site)]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 400, "height": 900})
+        for path in own:
+            page.goto(path.as_uri())
+            here = path.relative_to(site.resolve())
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                yield f"{here} is wider than a screen of 400 pixels"
+            page.evaluate(AXE_SCRIPT)
+            for rule in page.evaluate("axe.run()")["violations"]:
+                yield f"{here}: {rule['help']}: {rule['nodes'][0]['html']}"
+        browser.close()
+
+
+def _is_ours(path: Path, site: Path) -> bool:
+    return path.relative_to(site.resolve()).parts[0] not in ("_static", "reference-run")
+
+
 def main(folder: str) -> int:
     """Print the faults; return 1 if there are any."""
     site = Path(folder)
     found = list(faults(site))
+    if chromium := shutil.which("chromium") or shutil.which("chromium-browser"):
+        found += barriers(site, chromium)
+    else:
+        print("no Chromium on PATH: no page was opened")
     for fault in found:
         print(fault)
     print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} faults")

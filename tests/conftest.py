@@ -14,7 +14,7 @@ from hypothesis import settings
 settings.register_profile("dpaudit", derandomize=True, deadline=None, database=None)
 settings.load_profile("dpaudit")
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.browser"]
 
 NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
 """Return whether a skipped test counts as a failure, as in `make nightly`."""

@@ -275,7 +275,7 @@ def html(text: str) -> Markup:
 
     def fence(tokens: Sequence[Any], at: int, options: Any, env: Any) -> str:
         if tokens[at].info == "math":
-            return f'<div class="formula">{mathml(tokens[at].content)}</div>\n'
+            return f'<div class="formula" tabindex="0">{mathml(tokens[at].content)}</div>\n'
         return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from dpaudit.ledger import words
 from dpaudit.ledger.coverage import BROKE_OFF, STATEMENT, papers_of
 from dpaudit.ledger.erratum import by_harm, fill_page, write_errata
+from dpaudit.ledger.paper import Paper
 from dpaudit.ledger.rows import LedgerVerdict, Shaken, StatementResult, shaken
 from dpaudit.properties import Attempt, Power, Role
 from dpaudit.report import (
@@ -31,7 +32,8 @@ _SMALLER = (("full", "quick"), ("release", "quick"), ("release", "full"))
 _ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)
 _DECADES = 100.0  # ratio of values above which the scale is logarithmic
 _LEAST_RATIO = 1e-6
-_WIDTH, _HEIGHT, _COLUMN, _LINE = 112.0, 17.0, 158.0, 23.0
+_LETTERS = 12.0  # size of the letters in a graph of premises, in pixels
+_HEIGHT, _GAP, _LINE = 20.0, 30.0, 27.0
 _SWEEPS = 6
 
 
@@ -196,13 +198,12 @@ def render(
     older = kept(run, STATEMENT.name)
     in_order = sorted(rows, key=lambda row: (order.index(row.verdict), by_harm(row)))
     shaky = shaken(rows)
-    papers = papers_of(run)
-    mutants = {paper.name: paper.mutants for paper in papers}
+    papers = {paper.name: paper for paper in papers_of(run)}
     entries = [
         {
             **_row(out, row, shaky[row.id]),
             "older": older.get(row.id),
-            "survivors": mutants[row.paper].of_row(row.id) if row.paper in mutants else (),
+            "survivors": papers[row.paper].mutants.of_row(row.id) if row.paper in papers else (),
         }
         for row in in_order
     ]
@@ -211,22 +212,38 @@ def render(
         while row["anchor"] in anchors:
             row["anchor"] += "-again"
         anchors.add(row["anchor"])
-    by_name: dict[str, list[StatementResult]] = {}  # by paper, or by version of a paper
-    for result in rows:
-        by_name.setdefault(result.id.partition(".")[0], []).append(result)
     places = {row["result"].id: row["anchor"] for row in entries}
-    graphs = {name: premises_picture(own, places) for name, own in by_name.items()}
     return fill_page(
         "ledger.html.j2",
         run,
         rows=entries,
         errata=errata,
-        conventions=[paper for paper in papers if paper.conventions],
-        mutated=[paper for paper in papers if paper.mutants.sources],
-        premises={name: graph for name, graph in graphs.items() if graph},
+        about=[
+            _about(name, [row for row in rows if row.paper == name], papers, places)
+            for name in dict.fromkeys(row.paper for row in rows)
+        ],
         mismatches=[row for row in entries if row["mismatch"]],
         **counts(rows),
     )
+
+
+def _about(
+    name: str,
+    rows: Sequence[StatementResult],
+    papers: Mapping[str, Paper],
+    places: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return what the page says of one paper: conventions, graphs of premises, and mutants."""
+    by_name: dict[str, list[StatementResult]] = {}  # one name for each version of the paper
+    for row in rows:
+        by_name.setdefault(row.id.partition(".")[0], []).append(row)
+    graphs = {version: premises_picture(own, places) for version, own in by_name.items()}
+    paper = papers.get(name, Paper(name))
+    return {
+        "paper": paper,
+        "title": paper.title or name,
+        "graphs": {version: graph for version, graph in graphs.items() if graph},
+    }
 
 
 def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
@@ -286,9 +303,12 @@ def ratio_pictures(attempt: Attempt) -> list[Markup]:
     positive, high = [ratio for ratio in raw if ratio > 0], max([1.0, *raw])
     log = bool(positive) and max(positive) / min(positive) > _DECADES
     low = max(min(positive), _LEAST_RATIO * high) if log else min([0.0, *raw])
-    y = charts.Axis(low, 1.08 * high, "lhs / rhs", log=log)
+    most, label = words.LARGEST_RATIO, "lhs / rhs"
+    if high > most:
+        high, label = most, f"{label}, at most {most:,.0f} shown"
+    y = charts.Axis(low, 1.08 * high, label, log=log)
     for at, name in enumerate(trace.names):
-        points = [(point[at], max(point[-1], low)) for point in trace.points]
+        points = [(point[at], min(max(point[-1], low), high)) for point in trace.points]
         first, last = min(points)[0], max(points)[0]
         x = charts.Axis(first, last, name, log=trace.log[at])
         if first == last:
@@ -328,16 +348,22 @@ def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]
         return Markup("")
     columns = _columns(nodes, links)
     most = max(map(len, columns))
+    wide = 16 + max(svg.text_width(_name(id), _LETTERS) for id in nodes)
     places = {
-        id: (at * _COLUMN, (line + (most - len(column)) / 2) * _LINE)
+        id: (at * (wide + _GAP), (line + (most - len(column)) / 2) * _LINE)
         for at, column in enumerate(columns)
         for line, id in enumerate(column)
     }
-    width = (len(columns) - 1) * _COLUMN + _WIDTH + 2
-    height = most * _LINE
-    lines = "".join(_arrow(places[a], places[b], known[a]) for a, b in links)
-    boxes = "".join(_node(known[id], places[id], anchors[id]) for id in nodes)
-    return Markup(svg.wrap(lines + boxes, "Premises of the statements", width, height))
+    size = len(columns) * (wide + _GAP) - _GAP + 2, most * _LINE
+    lines = "".join(_arrow(places[a], places[b], wide, known[a]) for a, b in links)
+    boxes = "".join(_node(known[id], places[id], wide, anchors[id]) for id in nodes)
+    title = f"Premises of {len(nodes)} statements"
+    return Markup(svg.wrap(lines + boxes, title, *size, fixed=True))
+
+
+def _name(id: str) -> str:
+    """Return the id of a row without the name of its paper."""
+    return id.partition(".")[2]
 
 
 def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[list[str]]:
@@ -360,8 +386,10 @@ def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[lis
     return columns
 
 
-def _arrow(start: tuple[float, float], end: tuple[float, float], premise: StatementResult) -> str:
-    x1, y1 = start[0] + _WIDTH, start[1] + _HEIGHT / 2
+def _arrow(
+    start: tuple[float, float], end: tuple[float, float], wide: float, premise: StatementResult
+) -> str:
+    x1, y1 = start[0] + wide, start[1] + _HEIGHT / 2
     x2, y2 = end[0], end[1] + _HEIGHT / 2
     bend = (x2 - x1) / 2
     path = f"M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} {x2 - bend:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
@@ -373,14 +401,13 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], premise: Statem
     )
 
 
-def _node(row: StatementResult, place: tuple[float, float], anchor: str) -> str:
+def _node(row: StatementResult, place: tuple[float, float], wide: float, anchor: str) -> str:
     x, y = place
-    name = row.id.partition(".")[2]
     return (
         f'<a href="#{escape(anchor)}" class="{row.verdict}"><title>{escape(row.id)}: '
         f"{escape(row.verdict.words)}</title>"
-        f'<rect x="{x + 0.5:.1f}" y="{y + 0.5:.1f}" width="{_WIDTH:g}" height="{_HEIGHT:g}" '
+        f'<rect x="{x + 0.5:.1f}" y="{y + 0.5:.1f}" width="{wide:.1f}" height="{_HEIGHT:g}" '
         'rx="4" fill="var(--tone-soft)" stroke="var(--tone)"/>'
-        f'<text x="{x + _WIDTH / 2:.1f}" y="{y + 12.5:.1f}" text-anchor="middle" '
-        f'fill="var(--tone)">{escape(name)}</text></a>'
+        f'<text x="{x + wide / 2:.1f}" y="{y + 14.5:.1f}" font-size="{_LETTERS:g}" '
+        f'text-anchor="middle" fill="var(--tone)">{escape(_name(row.id))}</text></a>'
     )

@@ -22,6 +22,10 @@ _CLOSE = 1e-4
 _PASTED = 20_000
 
 
+LARGEST_RATIO = 1000.0
+"""Largest ratio that is given as a number."""
+
+
 def ratio_words(ratio: float | None) -> str:
     """Return a ratio lhs / rhs as text that shows whether the ratio exceeds 1.
 
@@ -29,9 +33,15 @@ def ratio_words(ratio: float | None) -> str:
     --------
     >>> ratio_words(0.5), ratio_words(0.999999), ratio_words(1 + 1e-15), ratio_words(1.000003)
     ('0.5', '0.9999', '1', '1 + 3e-6')
+    >>> ratio_words(20.0), ratio_words(1e9), ratio_words(math.inf)
+    ('20', '> 1,000', 'unbounded')
     """
     if ratio is None:
         return "–"
+    if ratio == math.inf:
+        return "unbounded"
+    if ratio > LARGEST_RATIO:
+        return f"> {LARGEST_RATIO:,.0f}"
     if abs(ratio - 1) <= _EQUAL:
         return "1"
     if 1 - _CLOSE < ratio < 1:

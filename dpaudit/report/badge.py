@@ -67,7 +67,7 @@ def badge(run: StoredRun, records: Sequence[Record]) -> str:
 
 def _message(run: StoredRun, records: Sequence[Record]) -> tuple[str, str]:
     statuses = [record.status for record in records if isinstance(record, AuditResult)]
-    first = worst([s for s in statuses if s.key != "known"] or statuses) if statuses else None
+    first = worst(statuses) if statuses else None
     words, colour = _WORDS[first.key] if first else ("no audits", _GREY)
     if colour != _RED:
         # An audit that makes the run fail is red by itself, unlike a statement.

@@ -27,7 +27,7 @@ LINES = 24
 _REASON = 120
 
 _IN_FULL = ("refuted", "history", "lost", "no_power")
-_IN_A_LINE = ("powerless", "open", "known")
+_IN_A_LINE = ("powerless", "open")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def decisions(results: Sequence[AuditResult], anchors: Sequence[str]) -> Decisio
         sentence,
         more,
         tuple(_card(result, anchor) for result, anchor in full[:CARDS]),
-        tuple((r, anchor, _close(r)) for r, anchor in lines[:LINES]),
+        tuple((r, anchor, close_words(r)) for r, anchor in lines[:LINES]),
         max(len(lines) - LINES, 0),
     )
 
@@ -115,8 +115,8 @@ def _card(result: AuditResult, anchor: str) -> Card:
     return Card(result, anchor, how_badly(result), scale, differs, next_step(result))
 
 
-def _close(result: AuditResult) -> str:
-    """Return how far the number is from the claim; for a known violation, add why it is known."""
+def close_words(result: AuditResult) -> str:
+    """Return how far the number is from the claim; for a declared verdict, add its reason."""
     reason = str(result.origin.get("reason", "")) if result.expected is not None else ""
     close = severity.closeness(result)
     return f"{close}: {short(reason, _REASON)}" if reason else close
@@ -126,7 +126,8 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
     """Return the tone, the summary and the remarks of a run."""
     found = Counter(result.status.key for result in results)
     powerless = found["no_power"] + found["powerless"]
-    known, rest = found["known"] + found["open"], found["not_refuted"]
+    refuted, rest = found["refuted"] + found["history"], found["not_refuted"]
+    known = found["open"] + (found["known"] if refuted else 0)  # else, the sentence counts them
     more = []
     if found["lost"]:
         more.append(f"{_audits(found['lost'])} of a known violation did not find it.")
@@ -138,11 +139,11 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
         more.append(
             f"{_audits(rest)} found no violation but did find mutants; this does not prove privacy."
         )
-    if count := found["refuted"] + found["history"]:
+    if refuted:
         claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
-        sentence = f"{count} of {claims} {'is' if count == 1 else 'are'} refuted."
+        sentence = f"{refuted} of {claims} {'is' if refuted == 1 else 'are'} refuted."
         worst = next((result for result in results if result.status.key == "refuted"), None)
-        them = "it" if count == 1 else "them"
+        them = "it" if refuted == 1 else "them"
         together = f"All runs of the history together refute {them}."
         words = together if worst is None else _worst(worst)
         return "refuted", f"{sentence} {words}", " ".join(more)

@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dpaudit.report.decisions import by_concern, decisions, next_step
+from dpaudit.report.decisions import by_concern, close_words, decisions, next_step
 from dpaudit.report.page import fill, kept, typed
 from dpaudit.report.sections import by_section, counted, replay_command, sections
 from dpaudit.results import (
@@ -87,8 +87,8 @@ def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
     results = by_concern(by_kind(records)[AUDIT.name])
     audits: list[dict[str, Any]] = []
     anchors: set[str] = set()
-    for result in results:
-        audits.append(_audit(out, run, result))
+    for place, result in enumerate(results):
+        audits.append({**_audit(out, run, result), "place": place})
         while audits[-1]["anchor"] in anchors:  # an id that occurs twice must not break the links
             audits[-1]["anchor"] += "-again"
         anchors.add(audits[-1]["anchor"])
@@ -99,6 +99,8 @@ def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
         run=run,
         started=words.moment(run.started),
         audits=audits,
+        new=[audit for audit in audits if audit["kind"].key != "known"],
+        known=[audit for audit in audits if audit["kind"].key == "known"],
         plain=PLAIN,
         first=decisions(results, [audit["anchor"] for audit in audits]),
         older=sum(audit["older"] is not None for audit in audits),
@@ -112,6 +114,11 @@ def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
 def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
     """Return the data about one audit that the template shows."""
     file, chance = place_of(result), number(result.failure_prob)
+    pictures = [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)]
+    about_pair = len(charts.pair_charts(result))
+    pair = None if result.pair is None else datasets.datasets(result.pair)
+    smallest = _smallest(result)
+    is_drawn = charts.differing_user(result) is not None
     return {
         "result": result,
         "kind": result.status,
@@ -137,17 +144,20 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         else [],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
-        "close": severity.closeness(result),
+        "close": close_words(result),
         "reach": severity.detectable_words(result),
         "next": next_step(result),
         "older": kept(run, "audit").get(result.id),
-        "datasets": None if result.pair is None else datasets.datasets(result.pair),
-        "smallest": _smallest(result),
+        "datasets": pair,
+        "smallest": smallest,
+        # A pair that cannot be drawn is shown as a table, in the place of its picture.
+        "shown": None if is_drawn else pair if smallest is None else smallest["datasets"],
         "probability": f"Any of these numbers is wrong with probability at most {chance}."
         if result.failure_prob
         else "Computed, not sampled.",
         "upper": _upper,
-        "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
+        "pair_charts": pictures[:about_pair],
+        "charts": pictures[about_pair:],
         "languages": _languages(result),
         "search": result.diagnostics.search and tables.search_table(result.diagnostics.search),
     }

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.results.datasets import differing_values
+from dpaudit.results.datasets import datasets, differing_values
 from dpaudit.results.estimates import MarginPoint
 from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
 from dpaudit.search import ranking
@@ -50,7 +50,7 @@ COLUMNS = 2
 MAX_CATEGORIES = 20
 MAX_PANELS = 4
 CERTIFIED_POINT = "certified epsilon, at the claimed delta"
-"""Label of the certified epsilon if it lies beyond the curves."""
+"""Start of the label of the certified epsilon if it lies beyond the curves."""
 
 _SMALLEST_DELTA, _LONG_FLOOR = 1e-12, 1e-10  # estimated profiles end a little below 1e-9
 _SMALLEST_POWER = 1e-9  # least power of tests drawn on a log scale; it lies outside the chart
@@ -59,6 +59,7 @@ _SMALL_ERROR = 0.02
 _LOG_SPAN = 100.0  # If the ratio of two values is larger than this, a log scale is used.
 _VALUES, _PLACES = 64, 16  # Largest numbers of values and of ticks for one user.
 _FEW = 6  # Up to this number of values, whole numbers are shown as categories.
+_MOST_CLAIMS = 3.0  # multiple of the claim at which the axis of a profile ends, after its curves
 _DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
 _RATIOS = (
@@ -279,15 +280,22 @@ def charts_of(result: AuditResult) -> list[Chart]:
         (noise_margin, result.diagnostics.noise_margin),
         (landscape, result.diagnostics.search),
     ]
-    smallest = [] if result.smallest is None else [smallest_histogram(result)]
-    values = smallest_values(result)
     return [
-        *([] if values is None else [values]),
-        *smallest,
+        *pair_charts(result),
         profile(result),
-        histogram(result),
+        *([] if result.smallest is None else [histogram(result)]),
         *(describe(result) for describe, part in optional if part),
     ]
+
+
+def pair_charts(result: AuditResult) -> list[Chart]:
+    """Return what the differing user holds, if it can be drawn, and where the outputs fall.
+
+    Both charts show the smallest pair, or the audited pair if there is no smallest pair.
+    """
+    values = differing_user(result)
+    outputs = histogram(result) if result.smallest is None else smallest_histogram(result)
+    return [outputs] if values is None else [values, outputs]
 
 
 # --- curves -------------------------------------------------------------------------------------
@@ -318,8 +326,12 @@ def profile(result: AuditResult) -> Chart:
     finite = [e for e in (*certified, *epsilon, result.claimed_epsilon) if math.isfinite(e)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     beyond = high < result.certified_epsilon < math.inf
+    words = CERTIFIED_POINT
     if beyond:
-        high = result.certified_epsilon + 0.03 * (result.certified_epsilon - low)
+        end = max(high, _MOST_CLAIMS * result.claimed_epsilon)
+        high = min(result.certified_epsilon + 0.03 * (result.certified_epsilon - low), end)
+    if high < result.certified_epsilon < math.inf:
+        words += f": {least(result.certified_epsilon)}, right of the axis"
     name = "computed exactly" if exact else "certified lower bound"
     claimed, lower = curve(own.epsilon, own.claimed_delta), curve(own.epsilon, own.certified_delta)
     series = [
@@ -340,8 +352,8 @@ def profile(result: AuditResult) -> Chart:
     at = curve([result.claimed_epsilon], [result.claimed_delta])
     series.append(Series("rings", "claimed", at, "point of comparison", size=4.5))
     if beyond:
-        at = curve([result.certified_epsilon], [result.claimed_delta])
-        series.append(Series("dots", "certified", at, CERTIFIED_POINT, size=4.0))
+        at = curve([min(result.certified_epsilon, high)], [result.claimed_delta])
+        series.append(Series("dots", "certified", at, words, size=4.0))
     x = Axis(low, high if high > low else low + 1.0, "epsilon")
     shown = [*own.claimed_delta, *certified_delta, *delta, result.claimed_delta]
     y = Axis(0.0, 1.05 * max(shown) or 1.0, "delta")
@@ -485,16 +497,16 @@ def smallest_histogram(result: AuditResult) -> Chart:
     return replace(shown, title="Outputs on the smallest pair")
 
 
-def smallest_values(result: AuditResult) -> Chart | None:
-    """Describe the values of the differing user in the smallest pair.
+def differing_user(result: AuditResult) -> Chart | None:
+    """Describe the values of the differing user in the smallest pair, or else in the audited pair.
 
-    None if there is no smallest pair, if its datasets are not stored, or if they are not a few
-    numbers.
+    None if the datasets are not stored, or if the user does not hold a few numbers.
     """
     smallest = result.smallest
-    if smallest is None or smallest.pair is None:
+    pair = result.pair if smallest is None else smallest.pair
+    if pair is None:
         return None
-    sides = differing_values(smallest.pair)
+    sides = differing_values(pair)
     held = [side for side in sides if side is not None]
     if not 0 < max((side.size for side in held), default=0) <= _VALUES:
         return None
@@ -513,11 +525,14 @@ def smallest_values(result: AuditResult) -> Chart | None:
         for seen in [np.isfinite(side)]
     ]
     absent = [name for name, side in zip(_SIDES, sides, strict=True) if side is None]
-    caption = f"{smallest.words[:1].upper()}{smallest.words[1:]}."
+    title, caption = "The user who differs", datasets(pair).others
+    if smallest is not None:
+        title += " in the smallest pair"
+        caption = f"{smallest.words[:1].upper()}{smallest.words[1:]}."
     if absent:
         caption += f" The user is absent on the {absent[0]}."
     panel = Panel(x, Axis(low - room, high + room, "value"), series)
-    return Chart("The user who differs in the smallest pair", [panel], caption, height=220.0)
+    return Chart(title, [panel], caption, height=200.0)
 
 
 def _commonest(

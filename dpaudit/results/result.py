@@ -474,7 +474,7 @@ class AuditResult:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        """Return the summary and the first two charts, for a notebook."""
+        """Return the summary and the first three charts, for a notebook."""
         from dpaudit.results import charts, svg
 
         style = "background:#fff;padding:0.5em;font-family:system-ui,sans-serif;"
@@ -484,7 +484,7 @@ class AuditResult:
             f'<figure style="flex:1 1 20em;max-width:30em;margin:0.5em 0">'
             f"<figcaption>{html.escape(chart.title)}</figcaption>{svg.svg_of(chart)}"
             f"<p>{html.escape(chart.caption)}</p></figure>"
-            for chart in charts.charts_of(self)[:2]
+            for chart in charts.charts_of(self)[:3]
         )
         return (
             f'<div style="{style}">'

@@ -1,8 +1,7 @@
 """Severity of a result, which is the certified number divided by the claimed number.
 
-The bar is linear from 0 to the claim, so that bounds of 0 and of 98 % of the claim look different.
-The bar is logarithmic from the claim to infinity, so that twice, ten times and a hundred times the
-claim look different.
+The bar is linear in epsilon and ends at twice the claim, so the claim has the same place in every
+row. A bound beyond the end gets an arrow; the words beside the bar say how far beyond it lies.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ from dpaudit.results.words import least, most, number
 if TYPE_CHECKING:
     from dpaudit.results import AuditResult
 
-CLAIM = 0.36
-"""Position of the claim on the bar, whose end is infinity."""
+CLAIM = 0.5
+"""Position of the claim on the bar, which ends at ``1 / CLAIM`` times the claim."""
 
-TICKS = (1.0, 2.0, 5.0, 10.0, 100.0, math.inf)
-_DECADES = 3.0
-_LAST_FINITE = 0.97
+BOUNDED = 1000.0
+"""Largest ratio that is given as a number."""
+
+_ARROW = 12.0  # length of the arrow at the end of a bar of length 400
 
 
 def severity(result: AuditResult) -> float:
@@ -50,24 +50,24 @@ def place(ratio: float) -> float:
 
     Examples
     --------
-    >>> place(0.0), place(0.5), place(1.0), round(place(10.0), 3), place(math.inf)
-    (0.0, 0.18, 0.36, 0.573, 1.0)
+    >>> place(0.0), place(0.5), place(1.0), place(10.0)
+    (0.0, 0.25, 0.5, 1.0)
     """
-    if ratio <= 1:
-        return CLAIM * max(ratio, 0.0)
-    if ratio == math.inf:
-        return 1.0
-    return min(CLAIM + (1 - CLAIM) * math.log10(ratio) / _DECADES, _LAST_FINITE)
+    return min(CLAIM * max(ratio, 0.0), 1.0)
 
 
 def closeness(result: AuditResult) -> str:
     """Return the certified number relative to the claim in words, rounded down.
 
-    Examples are "2.5 times the claim", "98 % of the claim" and "nothing certified".
+    Examples are "2.5 times the claim", "98 % of the claim", "unbounded" and "nothing certified".
     """
     ratio = severity(result)
+    if result.certified_epsilon == math.inf:
+        return "unbounded"
     if ratio == math.inf:
-        return "infinitely more than the claim"
+        return "above the claim of 0"
+    if ratio > BOUNDED:
+        return f"more than {BOUNDED:,.0f} times the claim"
     if ratio > 1:
         words = least(ratio)
         return f"{words} times the claim" if float(words) > 1 else "barely above the claim"
@@ -91,11 +91,14 @@ def bar(result: AuditResult) -> str:
     """Return the bar for a table, without text and stretched to the width of its cell."""
     ratio, refuted = severity(result), result.verdict is Verdict.REFUTED
     length = coordinate(400 * place(ratio))
-    marks = "".join(f"M{coordinate(400 * place(tick))} 2v6" for tick in TICKS[1:-1])
+    kind = "over" if refuted else "under"
+    shape = f'<rect class="{kind}" y="2" width="{length}" height="6"/>'
+    if ratio * CLAIM > 1:
+        start = coordinate(400 - _ARROW)
+        shape = f'<path class="{kind}" d="M0 2H{start}V0L400 5L{start} 10V8H0Z"/>'
     parts = [
         '<rect class="track" y="2" width="400" height="6"/>',
-        f'<rect class="{"over" if refuted else "under"}" y="2" width="{length}" height="6"/>',
-        f'<path class="ticks" d="{marks}"/>',
+        shape,
         f'<rect class="mark" x="{coordinate(400 * CLAIM - 2)}" width="4" height="10"/>',
     ]
     if (seen := _detectable_place(result)) is not None:
@@ -108,13 +111,23 @@ def bar(result: AuditResult) -> str:
 
 def scale(result: AuditResult) -> str:
     """Return the bar with ticks and words, for use outside a table."""
-    colour = "violation" if result.verdict is Verdict.REFUTED else "certified"
-    ticks = [(0.0, "0"), (CLAIM / 2, "of the claim"), *((place(t), number(t)) for t in TICKS)]
+    ratio, colour = severity(result), "certified"
+    if result.verdict is Verdict.REFUTED:
+        colour = "violation"
+    name, claimed = "epsilon", result.claimed_epsilon
+    if claimed == 0:
+        name, claimed = "delta", result.claimed_delta
+    ticks = [(0.0, "0"), (CLAIM, f"claimed {name} = {number(claimed)}")]
+    if 0 < claimed < math.inf:
+        ticks.append((1.0, number(claimed / CLAIM)))
     series = [
         Series("bars", "event", [(0.0, 0.1)], ends=[(1.0, 0.9)]),
-        Series("bars", colour, [(0.0, 0.1)], ends=[(place(severity(result)), 0.9)]),
+        Series("bars", colour, [(0.0, 0.1)], ends=[(place(ratio), 0.9)]),
         Series("line", "claimed", [(CLAIM, 0.0), (CLAIM, 1.0)], size=2.5),
     ]
+    if ratio * CLAIM > 1:
+        arrow = [(0.975, 0.0), (1.0, 0.5), (0.975, 1.0)]
+        series.append(Series("line", "violation", arrow, size=2.5))
     if (seen := _detectable_place(result)) is not None:
         series.append(Series("line", "muted", [(seen, 0.0), (seen, 1.0)], size=1.5, dash=(3, 2)))
     panel = Panel(Axis(0.0, 1.0, ticks=ticks), Axis(0.0, 1.0, ticks=()), series)
@@ -127,4 +140,5 @@ def _detectable_place(result: AuditResult) -> float | None:
     detectable = result.detectable_epsilon
     if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:
         return None
-    return place(detectable / result.claimed_epsilon)
+    ratio = detectable / result.claimed_epsilon
+    return place(ratio) if ratio * CLAIM <= 1 else None

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from dpaudit.results.charts import COLUMNS, Chart, Panel, Point, Series
 
-TEXT = 10.5
+TEXT = 12.0
 """Size of letters in a chart."""
 
-_LABEL = 11.5
+_LABEL = 12.5
 _LINE = 15.0
 _KEY = 20.0  # width of a sign in the legend
 _GAP, _ROW = 12.0, 165.0  # gap between panels; height of each row if there are several
@@ -67,14 +67,16 @@ def svg_of(chart: Chart) -> str:
     return wrap("".join(parts), chart.title, chart.width, top + rows * height)
 
 
-def wrap(body: str, title: str, width: float, height: float) -> str:
+def wrap(body: str, title: str, width: float, height: float, *, fixed: bool = False) -> str:
     """Return an ``<svg>`` element.
 
-    For screen readers, an element with links is a group.
+    For screen readers, an element with links is a group. With `fixed`, the element has its own
+    size. Otherwise it fills the width of its place.
     """
     role = "group" if "<a " in body else "img"
+    size = f'width="{coordinate(width)}" height="{coordinate(height)}" ' * fixed
     return (
-        f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="{role}" '
+        f'<svg {size}viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="{role}" '
         f'aria-label="{html.escape(title)}" font-family="system-ui,sans-serif" '
         f'font-size="{TEXT:g}">{body}</svg>'
     )

@@ -94,10 +94,10 @@ STATUSES = {
          "The audit found no violation and has no power. The run allows this without --strict."),
         ("open", "OPEN (needs a larger profile)", "open", "o", "yellow",
          "The audit did not find a known violation that may need more draws."),
-        ("known", "REFUTED (known)", "known violations", "k", "magenta",
-         "The audit found a known violation again."),
         ("not_refuted", "NOT REFUTED", "not refuted", ".", "green",
          "The audit found no violation, but it did find mutants. This does not prove privacy."),
+        ("known", "REFUTED (known)", "known violations", "k", "magenta",
+         "The audit found a known violation again."),
     )
 }  # fmt: skip
 """Statuses by key, the most urgent first."""

@@ -62,30 +62,31 @@
   };
   copyable(document);
 
-  // --- the rows, of a table or findings themselves: sort, show by verdict and by words
+  // --- the rows, of tables or findings themselves: sort, show by verdict and by words
 
-  const table = $("#summary");
-  const rows = table ? $$("tbody tr", table) : findings;
+  const tables = $$("table.summary");
+  const rows = tables.length ? tables.flatMap((table) => $$("tbody tr", table)) : findings;
   let clear = () => {};
-  if (table) {
+  const key = (row, column, type) => {
+    const cell = row.cells[column];
+    const value = cell.dataset.sort ?? cell.textContent.trim();
+    if (type !== "number") return value;
+    return value === "inf" ? Infinity : Number(value);
+  };
+  const sortable = (table) => {
     const body = $("tbody", table);
+    const own = $$("tr", body);
     const heads = $$("thead th", table);
-    const key = (row, column, type) => {
-      const cell = row.cells[column];
-      const value = cell.dataset.sort ?? cell.textContent.trim();
-      if (type !== "number") return value;
-      return value === "inf" ? Infinity : Number(value);
-    };
-    const order = new Map(rows.map((row, index) => [row, index]));
+    const order = new Map(own.map((row, index) => [row, index]));
     const sort = (column, direction) => {
       const type = heads[column].dataset.type;
       const sign = direction === "descending" ? -1 : 1;
       const compare = type === "number"
         ? (a, b) => (a === b ? 0 : a < b ? -1 : 1)
         : new Intl.Collator("en", { numeric: true }).compare;
-      const keys = new Map(rows.map((row) => [row, key(row, column, type)]));
-      rows.sort((a, b) => sign * compare(keys.get(a), keys.get(b)) || order.get(a) - order.get(b));
-      body.append(...rows);
+      const keys = new Map(own.map((row) => [row, key(row, column, type)]));
+      own.sort((a, b) => sign * compare(keys.get(a), keys.get(b)) || order.get(a) - order.get(b));
+      body.append(...own);
       heads.forEach((head, index) => {
         if (index === column) head.setAttribute("aria-sort", direction);
         else head.removeAttribute("aria-sort");
@@ -103,15 +104,16 @@
         sort(column, now === first ? second : first);
       });
     });
-  }
+  };
+  tables.forEach(sortable);
   if (rows.length) {
     $$(".tools").forEach((tools) => { tools.hidden = false; });
     const filters = $$("[data-filter]");
     const search = $(".search input");
-    const words = (row) => (table ? row : $("summary", row)).textContent.toLowerCase();
+    const words = (row) => (tables.length ? row : $("summary", row)).textContent.toLowerCase();
     const texts = new Map(rows.map((row) => [row, words(row)]));
     const byAnchor = new Map(findings.map((details) => [`#${$("article", details).id}`, details]));
-    const finding = (row) => (table ? byAnchor.get($(".id a", row).getAttribute("href")) : row);
+    const finding = (row) => (tables.length ? byAnchor.get($(".id a", row).getAttribute("href")) : row);
     const show = () => {
       const kind = filters.find((button) => button.getAttribute("aria-pressed") === "true").dataset.filter;
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -122,6 +124,13 @@
         row.hidden = !fits;
         finding(row).hidden = !fits;
         shown += fits;
+      });
+      tables.forEach((table) => {
+        table.hidden = !$$("tbody tr", table).some((row) => !row.hidden);
+        const fold = table.closest("details");
+        if (!fold) return;
+        fold.hidden = table.hidden;
+        if (kind !== "all" || words.length) fold.open = true;
       });
       $(".shown").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} shown`;
       $("#nothing").hidden = shown > 0;
