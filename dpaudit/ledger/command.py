@@ -63,10 +63,10 @@ class LedgerDisplay(RunDisplay):
         super().__init__()
         self.rows: list[StatementResult] = []
 
-    def _print_result(self, record: Record) -> None:
+    def _print_result(self, record: Record, *, taken: bool) -> None:
         """Print everything except statements, which are in the table."""
         if not isinstance(record, StatementResult):
-            super()._print_result(record)
+            super()._print_result(record, taken=taken)
 
     def _close(self, session: AuditSession, run: StoredRun) -> None:
         self.rows = by_kind(session.records)[STATEMENT.name]

@@ -49,6 +49,8 @@ class Cargo:
         Messages about stored files that could not be reused.
     whole : bool
         Whether the function ended normally, which makes its verdict valid.
+    taken : bool
+        Whether the records are those of an earlier run, because nothing that they need changed.
     disk : str
         Reason why a file could not be written, if the function ended because of this.
     """
@@ -57,6 +59,7 @@ class Cargo:
     packed: tuple[tuple[dict[str, Any], bytes | None], ...] = ()
     problems: tuple[str, ...] = ()
     whole: bool = False
+    taken: bool = False
     disk: str = ""
 
     @property
@@ -75,6 +78,7 @@ def load_cargo(
     problems: Iterable[str],
     *,
     whole: bool,
+    taken: bool = False,
     disk: str = "",
 ) -> None:
     """Attach results to a report."""
@@ -85,7 +89,8 @@ def load_cargo(
         document, pair = pack(record)
         beside = None if pair is None else base64.b64encode(pair).decode()
         packed.append({"document": document, "pair": beside})
-    cargo = {"records": packed, "problems": list(problems), "whole": whole, "disk": disk}
+    cargo = {"records": packed, "problems": list(problems)}
+    cargo |= {"whole": whole, "taken": taken, "disk": disk}
     setattr(report, _ATTRIBUTE, json.dumps(cargo, allow_nan=False))
 
 
@@ -103,8 +108,8 @@ def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
             for r in data["records"]
         )
         records = tuple(unpack(document, pair) for document, pair in packed)
-        problems = tuple(data["problems"])
-        _decoded[report] = Cargo(records, packed, problems, data["whole"], data["disk"])
+        problems, rest = tuple(data["problems"]), (data["whole"], data["taken"], data["disk"])
+        _decoded[report] = Cargo(records, packed, problems, *rest)
     return _decoded[report]
 
 

@@ -18,8 +18,9 @@ import numpy as np
 from dpaudit import _json
 from dpaudit._files import read_array
 from dpaudit.errors import StoreError
+from dpaudit.run.imports import is_installed
 from dpaudit.run.invoke import command_of, import_from_here
-from dpaudit.run.provenance import is_installed, sources, versions
+from dpaudit.run.provenance import provenance
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
@@ -48,6 +49,7 @@ def audit_function(
     named = origin["mutants"]
     mutants = None if named is None else [_loaded(origin, m, root) for m in named]
     programs = [one for one in (mechanism, *(mutants or ())) if isinstance(one, Command)]
+    files = [Path(file) for one in programs for file in one.files]
     if origin.get("errors", "raise") != "raise":
         mechanism = Outcomes(mechanism, errors=origin["errors"])
     score = origin.get("score")
@@ -65,12 +67,18 @@ def audit_function(
         id=origin["target"],
         settings=settings,
     )
-    now = {
-        "replays": replays(result, mechanism, mutants),
-        "versions": versions(),
-        "sources": sources(Path.cwd(), [file for one in programs for file in one.files]),
-    }
+    if origin.get("command") is None:
+        files += [file for one in (origin["target"], *(named or ())) for file in _files_of(one)]
+    files += [] if score is None else _files_of(score)
+    now = {"replays": replays(result, mechanism, mutants), **provenance(files, Path.cwd())}
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
+
+
+def _files_of(target: str) -> list[Path]:
+    """Return the file of the module of a loaded MODULE:FUNCTION, if it has one."""
+    module, _ = split_target(target)
+    file = module if module.endswith(".py") else getattr(sys.modules[module], "__file__", None)
+    return [] if file is None else [Path(file)]
 
 
 # --- the claim and the pairs ------------------------------------------------------------------

@@ -55,6 +55,7 @@ class RunDisplay:
         self._task: Any = None
         self._poll: ProgressPoll | None = None
         self._shown: list[Record] = []
+        self._unchanged = 0
 
     # --- while it runs ---
 
@@ -101,8 +102,9 @@ class RunDisplay:
         """Print the lines of a function that ended, failed or was skipped."""
         cargo = cargo_of(report)
         judged = [record for record in cargo.records if section_of(record).is_judged(record)]
+        self._unchanged += len(judged) * cargo.taken
         for record in judged:
-            self._print_result(record)
+            self._print_result(record, taken=cargo.taken)
             if section_of(record).is_shown(record, verbose=self._verbose):
                 self._shown.append(record)
         if report.failed and (cargo.status is None or not judged):
@@ -112,11 +114,12 @@ class RunDisplay:
         if self._bar is not None and (report.when == "teardown" or took_process_down(report)):
             self._bar.update(self._task, advance=1, now=report.nodeid.rpartition("::")[2])
 
-    def _print_result(self, record: Record) -> None:
-        status = record.status
+    def _print_result(self, record: Record, *, taken: bool) -> None:
+        status, facts = record.status, section_of(record).facts(record)
+        facts += ["unchanged"] * taken
         self._print(
             f"[{status.style}]{status.word:<{_WIDTH}}[/] {escape(record.id)}  "
-            f"[dim]{escape('  '.join(section_of(record).facts(record)))}[/]"
+            f"[dim]{escape('  '.join(facts))}[/]"
         )
 
     def _print_error(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -176,6 +179,9 @@ class RunDisplay:
 
     def _close(self, session: AuditSession, run: StoredRun) -> None:
         """Print the closing lines."""
+        if self._unchanged:
+            words = f"{self._unchanged} unchanged result{'s' * (self._unchanged != 1)} kept"
+            self._print(f"{words}: settings, files, imports and versions are the same")
         if run.kept:
             old = sum(not kept.current for kept in run.kept)
             words = f"{len(run.kept)} results of earlier runs kept"

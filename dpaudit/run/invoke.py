@@ -139,9 +139,11 @@ run_options = with_options(
         help="Directory for results and report.",
     ),
     click.option(
+        "--changed",
         "--resume",
+        "resume",
         is_flag=True,
-        help="Keep the results in OUT that are still current, and run the rest.",
+        help="Keep the results in OUT whose files and imports did not change, and run the rest.",
     ),
     click.option(
         "--junit",

@@ -19,12 +19,25 @@ from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.auditor import Auditor
 from dpaudit.run.damage import Condition
 from dpaudit.run.progress import ProgressWriter
-from dpaudit.run.provenance import is_current, sources, versions
+from dpaudit.run.provenance import is_current, provenance
 from dpaudit.run.settings import RunSettings, settings_of
 from dpaudit.store import History, HistoryLine, Record, load_finished, read_history
 
-_sources = pytest.StashKey[dict[str, str]]()
+_provenance = pytest.StashKey[dict[Path, dict[str, dict[str, str]]]]()
 _history = pytest.StashKey[History | None]()
+
+
+def _provenance_of(item: pytest.Item) -> dict[str, dict[str, str]]:
+    """Return what the results of a file depend on: its code and imports, and its fixtures."""
+    known = item.config.stash.setdefault(_provenance, {})
+    if item.path not in known:  # computed once for each file, when everything is collected
+        files = [item.path]
+        for plugin in item.config.pluginmanager.get_plugins():
+            file = Path(getattr(plugin, "__file__", None) or "")
+            if file.name != "conftest.py" or item.path.is_relative_to(file.parent):
+                files.append(file)
+        known[item.path] = provenance(files, item.config.rootpath)
+    return known[item.path]
 
 
 class UnexpectedVerdict(Exception):
@@ -49,8 +62,6 @@ class Job(abc.ABC):
 
     def __init__(self, item: pytest.Item) -> None:
         config = item.config
-        if _sources not in config.stash:  # computed once, when everything is collected
-            config.stash[_sources] = sources(config.rootpath)
         self.id = self.id_of(item)
         self.root: Path = config.rootpath
         self.settings: RunSettings = settings_of(config)
@@ -70,8 +81,7 @@ class Job(abc.ABC):
             "path": Path(os.path.relpath(item.path)).as_posix(),
             "item": item.nodeid.partition("::")[2],
             **self.settings.origin(),
-            "versions": versions(),
-            "sources": config.stash[_sources],
+            **_provenance_of(item),
         }
 
     @staticmethod
@@ -88,7 +98,9 @@ class Job(abc.ABC):
 
     def accepts(self, record: Record) -> bool:
         """Return whether a stored record equals the record that this job would produce."""
-        return is_current(record, self.settings, self.root)
+        now = {name: self.origin[name] for name in ("versions", "sources")}
+        known = {name: record.origin.get(name) for name in now}
+        return is_current(record, self.settings, self.root) and known == now
 
     def end(self, seconds: float) -> None:
         """Determine the verdict when the function has ended; raise if it is not as declared."""

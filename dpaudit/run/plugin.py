@@ -55,7 +55,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     workers = "processes that draw for one audit, default 1; or the address of a Dask scheduler"
     option("-workers", workers, metavar="N")
     option("-out", "write results and the report there", metavar="DIR")
-    option("-resume", "keep the results in --dpaudit-out that are current", action="store_true")
+    kept = "keep the results in --dpaudit-out whose files and imports did not change"
+    names = ("--dpaudit-changed", "--dpaudit-resume")
+    group.addoption(*names, dest="dpaudit_resume", help=kept, action="store_true")
     option("-history", "keep the evidence of all runs in this file", metavar="FILE")
     collect = "collect audit_*.py and ledger_*.py files, and audit_* functions"
     parser.addini("dpaudit_collect", collect, "bool", default=False)
@@ -251,7 +253,8 @@ def pytest_runtest_makereport(
     whole = whole and bool(job.records)
     records = job.records if whole else job.broken_off(report)
     full = isinstance(error, StoreError) and isinstance(error.__cause__, OSError)
-    load_cargo(report, records, job.problems, whole=whole, disk=str(error) if full else "")
+    disk = str(error) if full else ""
+    load_cargo(report, records, job.problems, whole=whole, taken=job.taken, disk=disk)
     from dpaudit.report import section_of
 
     for record in records:  # pytest writes these facts as test-case properties into JUnit files

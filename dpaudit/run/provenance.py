@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import sys
-import sysconfig
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -15,14 +13,13 @@ from typing import Any
 from dpaudit import engine
 from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
+from dpaudit.run.imports import needed
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_STDLIB = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
-_INSTALLED = ("site-packages", "dist-packages")
 _SELF = "dpaudit"
-_LARGEST = 2**26  # largest size of a source file, in bytes
+_LARGEST = 2**26  # largest size of a file that is compared, in bytes
 
 
 def versions() -> dict[str, str]:
@@ -33,43 +30,26 @@ def versions() -> dict[str, str]:
         return engine.versions()
 
 
-def sources(root: Path, programs: Iterable[str] = ()) -> dict[str, str]:
-    """Return a short hash of every file that a result of this process may depend on.
+def provenance(files: Iterable[Path], root: Path) -> dict[str, dict[str, str]]:
+    """Return what a result depends on, for its origin: "versions" and "sources".
 
-    These files are the loaded modules of the project and the given programs inside the project,
-    keyed by their path from the working directory. dpaudit is hashed as a whole, because workers
-    load only a part of it.
+    The sources are short hashes of all files of the project that `files` depend on (see
+    :func:`imports.needed`), keyed by their path from the working directory. dpaudit is hashed as a
+    whole, because workers load only a part of it. The versions include those of the installed
+    packages that these files import.
     """
-    root = root.resolve()
-    names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    loaded = {_real(os.path.abspath(name)) for name in names if name}
-    own = {file for file in loaded if is_own(file, root)}
-    own |= {file for file in map(_real, programs) if file.is_relative_to(root)}
-    project = sorted(own)
-    found = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in project}
-    return {_SELF: _hash_of_package(), **{k: v for k, v in found.items() if v is not None}}
+    own, packages = needed(files, root)
+    hashes = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in sorted(own)}
+    sources = {_SELF: _hash_of_package(), **{k: v for k, v in hashes.items() if v is not None}}
+    imported = {name: _version(name) for name in sorted(packages)}
+    return {"versions": imported | versions(), "sources": sources}
 
 
-@functools.cache
-def _real(name: str) -> Path:
-    """Links are resolved once for each of about a thousand modules, and not in every session."""
-    return Path(name).resolve()
-
-
-def is_own(file: Path, root: Path) -> bool:
-    """Return whether a resolved path belongs to a project: inside it, and not installed there.
-
-    A project directory may be so large that it contains the Python installation.
-    """
-    if file.suffix != ".py" or not file.is_relative_to(root) or not file.is_file():
-        return False
-    return not is_installed(file) and not file.is_relative_to(_PACKAGE)
-
-
-def is_installed(file: Path) -> bool:
-    """Return whether a resolved path belongs to Python or to an installed package."""
-    installed = any(part in _INSTALLED for part in file.parts)
-    return installed or any(file.is_relative_to(place) for place in _STDLIB)
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except (metadata.PackageNotFoundError, ValueError):  # the name in a stored record may be empty
+        return "none"
 
 
 def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list[str]:
@@ -94,11 +74,11 @@ def changed_versions(origin: Mapping[str, Any]) -> list[str]:
     stored = origin.get("versions")
     if not isinstance(stored, Mapping):
         return []
-    now = versions()
+    now = {name: _version(name) for name in map(str, stored)} | versions()
     return [
-        f"{name} {stored.get(name, 'none')} then, {now.get(name, 'none')} now"
-        for name in sorted({*stored, *now})
-        if stored.get(name) != now.get(name)
+        f"{name} {stored.get(name, 'none')} then, {now[name]} now"
+        for name in sorted(now)
+        if stored.get(name, "none") != now[name]
     ]
 
 

@@ -12,8 +12,9 @@ from dpaudit.report import differences, section_of
 from dpaudit.results import AuditResult
 from dpaudit.run.auditor import ended_by_clock
 from dpaudit.run.direct import audit_function, file_of
+from dpaudit.run.imports import is_installed
 from dpaudit.run.invoke import FAILED, OK, run_pytest
-from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
+from dpaudit.run.provenance import changed_sources, changed_versions
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record, load_record, place_of
 

@@ -372,6 +372,32 @@ def test_resume_does_not_trust_results_of_another_seed(project):
     assert [row["seed"] for row in document["audits"]] == [5]
 
 
+def test_only_audits_whose_imports_changed_run_again(home):
+    imports = "from dpaudit import NeighborPair, PureDP\nPAIR = NeighborPair([[0.0]], [[1.0]])\n"
+    audit = "def audit_it(auditor): auditor.check({}, PureDP(1.0), PAIR, draws=3000)\n"
+    noisy = "def noisy(data, size, *, rng): return data.sum() + rng.laplace(size=size)\n"
+    home.write(mine=noisy)
+    home.put("audits/audit_mine.py", "from mine import noisy\n" + imports + audit.format("noisy"))
+    home.put("audits/audit_alone.py", imports + noisy + audit.format("noisy"))
+    home.dpaudit("run", "--jobs", "0")
+
+    def rerun():
+        said = home.dpaudit("run", "--jobs", "0", "--changed").out
+        kept = [line.split()[2] for line in said.splitlines() if line.endswith("  unchanged")]
+        return [id.partition("::")[0] for id in kept], said
+
+    both = ["audit_alone", "audit_mine"]
+    kept, said = rerun()
+    assert kept == both
+    assert "2 unchanged results kept: settings, files, imports and versions are" in said
+    home.write(mine=noisy + "# changed")
+    assert rerun()[0] == ["audit_alone"]
+    assert rerun()[0] == both
+    home.put("audits/conftest.py", "")  # a new file, which no earlier result knows
+    assert rerun()[0] == []
+    assert rerun()[0] == both
+
+
 def test_directory_that_cannot_be_written_is_refused_before_any_work(project):
     here = project(HONEST)
     (here.path / "taken").write_text("a file")

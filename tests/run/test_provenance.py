@@ -11,13 +11,12 @@ import pytest
 
 import dpaudit
 from dpaudit import NeighborPair, PureDP, audit
+from dpaudit.run.imports import is_installed, is_own
 from dpaudit.run.provenance import (
     changed_sources,
     changed_versions,
     is_current,
-    is_installed,
-    is_own,
-    sources,
+    provenance,
     versions,
 )
 from dpaudit.run.settings import RunSettings
@@ -51,7 +50,11 @@ def record(origin):
     return RESULT.with_origin({**RunSettings().origin(), **origin}, None)
 
 
-def test_sources_are_the_loaded_modules_of_the_project_and_dpaudit_as_a_whole(project):
+def sources(project):
+    return provenance([project / "mine.py"], project)["sources"]
+
+
+def test_sources_are_files_of_the_project_and_dpaudit_as_a_whole(project):
     found = sources(project)
     assert set(found) == {"dpaudit", "mine.py"}
     assert all(len(digest) == 12 for digest in found.values())
@@ -83,6 +86,10 @@ def test_versions_that_differ_are_named():
     del now["numpy"]  # this must not change the cached versions
     assert "numpy" in versions()
     assert changed_versions({}) == []
+    assert changed_versions({"versions": {**versions(), "": "1", "gone": "1"}}) == [
+        " 1 then, none now",
+        "gone 1 then, none now",
+    ]
 
 
 def test_a_record_is_current_until_anything_changes(project):
