@@ -30,7 +30,7 @@ ONLY_IN = {
     "latex2mathml": {"ledger"},
     "markdown_it": {"ledger"},
     "typst": {"ledger"},
-    "rich": {"run", "ledger"},
+    "rich": {"engine", "run", "ledger"},
     "click": {"run", "ledger"},
     "dp_accounting": {"claims"},
 }

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
@@ -22,6 +23,7 @@ from dpaudit.data import without_strategy
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.driver import Instrument, run_audit
 from dpaudit.engine.explore import least_draws
+from dpaudit.engine.live import live_line
 from dpaudit.engine.sessions import facing_strategies, interactive
 from dpaudit.engine.task import Task, check_relation, divide
 from dpaudit.engine.views import seen_with_both_sides, side_channel
@@ -90,9 +92,11 @@ class Settings:
         results of the first audit. If you do, `failure_prob` no longer holds. Stored calls are
         refused if the mechanism's file or its bound values have changed. Changes in modules that
         the file imports are not detected.
-    progress : callable, optional
-        ``progress(done, total)`` is called after each call, with the number of draws made and the
-        number planned.
+    progress : callable or False, optional
+        ``progress(done, total, stage)`` is called after each call and at the start of each stage,
+        with the number of draws made, the number planned, and what the audit does, in words. By
+        default, an audit that takes more than 3 seconds shows this on a terminal (stderr) or in a
+        notebook. With False, it shows nothing.
     shrink : bool, optional
         Whether an audit that refutes its claim then looks for the smallest pair on which the claim
         is refuted, and for likely causes. Each takes at most as many draws as the audit. The audit
@@ -112,7 +116,7 @@ class Settings:
     call_limit: float | None = None
     max_seconds: float | None = None
     cache_dir: str | os.PathLike[str] | None = None
-    progress: Callable[[int, int], None] | None = None
+    progress: Callable[[int, int, str], None] | Literal[False] | None = None
     shrink: bool = True
 
     def __post_init__(self) -> None:
@@ -124,7 +128,20 @@ class Settings:
 
     def watch(self) -> Watch:
         """Return a clock with these limits, which starts now."""
-        return Watch(self.progress, self.time_limit, self.call_limit, max_seconds=self.max_seconds)
+        limits = self.time_limit, self.call_limit
+        progress = None if self.progress is False else self.progress
+        return Watch(progress, *limits, max_seconds=self.max_seconds)
+
+    @contextmanager
+    def watching(self, id: str) -> Iterator[Watch]:
+        """Yield a clock with these limits, and show the progress of an audit while it runs."""
+        watch, line = self.watch(), live_line(id) if self.progress is None else None
+        watch.progress = watch.progress if line is None else line
+        try:
+            yield watch
+        finally:
+            if line is not None:
+                line.close()
 
 
 def checked_settings(settings: Settings | None) -> Settings:
@@ -579,10 +596,13 @@ def audit(
         )
     given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
     is_side_channel = side_channel(mechanism) is not None
-    with working(settings.workers, settings.executor) as workers:
+    with (
+        working(settings.workers, settings.executor) as workers,
+        settings.watching(task.name) as watch,
+    ):
         task = replace(
             task,
-            watch=settings.watch(),
+            watch=watch,
             workers=None if is_side_channel else workers,
             cache_dir=settings.cache_dir,
             estimator=classifier(score),

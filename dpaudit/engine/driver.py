@@ -90,6 +90,8 @@ def drive(instrument: Instrument[Any], run: Run) -> Certificate:
     """Explore, freeze and certify; return the certificate."""
     frozen = instrument.explore(run)
     run.settle(frozen.weights)
+    if run.role == "mechanism":
+        run.task.watch.begin("certifying")
     return instrument.certify(frozen, run)
 
 
@@ -152,13 +154,16 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     planned = 2 * task.draws * (1 if given is None else 2 + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has already drawn
     start, memory = time.perf_counter(), Memory(mechanism)
+    task.watch.begin("exploring")
     certificate = certificate_of(task, mechanism, "mechanism")
     seconds, here = time.perf_counter() - start, task.at(certificate.pair)
     mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refuted claim needs no proof of power
+        task.watch.begin("testing mutants of the noise")
         made = mutants_of(task, mechanism, certificate, given)
         mutant_runs = run_mutants(task, made, certificate, certify=certificate_of)
         if any(mutant.killed for mutant in mutant_runs.results):  # else there is no power anyway
+            task.watch.begin("testing mutants of the code")
             try:
                 code = run_code_mutants(
                     task,
@@ -178,9 +183,12 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     causes: tuple[Cause, ...] = ()
     again: Reproducer | None = None
     if certificate.refuted and task.shrinks and task.instrument is None:
+        task.watch.begin("looking for the smallest pair")
         found = smallest_of(here, mechanism, certificate, certify=certificate_of)
         smallest, least = (None, None) if found is None else (found[0], found[0].pair)
+        task.watch.begin("writing the program that reproduces the violation")
         again = reproducer_of(here, mechanism, certificate if found is None else found[1])
+        task.watch.begin("looking for likely causes")
         try:
             causes = causes_of(here, mechanism, certificate, least, certify=certificate_of)
         except Exception as error:  # a hint must not cost the user a certified refutation

@@ -107,10 +107,12 @@ def noise_margin(
         failure_prob=share,
         id=result.id,
     )
-    watch = settings.watch()
-    watch.total = 2 * task.draws * len(ordered)
     points = []
-    with working(settings.workers, settings.executor) as workers:
+    with (
+        working(settings.workers, settings.executor) as workers,
+        settings.watching(task.name) as watch,
+    ):
+        watch.total = 2 * task.draws * len(ordered)
         task = replace(
             task,
             watch=watch,
@@ -119,9 +121,10 @@ def noise_margin(
             estimator=classifier(score),
         )
         for multiplier, variant in ordered:
+            watch.begin(f"auditing with {multiplier:g} times the noise")
             found = certificate_of(task, variant, f"slack {multiplier!r}")
             points.append(MarginPoint(multiplier, found.epsilon.lower, found.refuted))
-    watch.finish()
+        watch.finish()
     return NoiseMargin(tuple(points), where.describe(), share if result.failure_prob else 0.0)
 
 

@@ -48,9 +48,9 @@ class Watch:
     Parameters
     ----------
     progress : callable, optional
-        ``progress(done, total)`` is called after each call of a mechanism. The two arguments are
-        the number of draws made so far and the number of planned draws, over both datasets and all
-        mechanisms of the audit.
+        ``progress(done, total, stage)`` is called after each call of a mechanism and at the start
+        of each stage. The arguments are the number of draws made so far, the number of planned
+        draws, over both datasets and all mechanisms of the audit, and the stage in words.
     time_limit : float, optional
         Seconds that the whole audit may take.
     call_limit : float, optional
@@ -61,7 +61,7 @@ class Watch:
         Seconds after which the audit ends with the results obtained so far.
     """
 
-    progress: Callable[[int, int], None] | None = None
+    progress: Callable[[int, int, str], None] | None = None
     time_limit: float | None = None
     call_limit: float | None = None
     total: int = 0
@@ -73,10 +73,12 @@ class Watch:
     """Number of further characters printed by mechanisms that are shown."""
     interrupted: bool = field(default=False, init=False)
     """Whether a signal asked this process to end; else the mechanism raised an interrupt."""
+    stage: str = field(default="starting", init=False)
+    """What the audit does now."""
 
     def __post_init__(self) -> None:
         if self.progress is not None:
-            _validate.function("a function progress(done, total)", progress=self.progress)
+            _validate.function("a function progress(done, total, stage)", progress=self.progress)
         for name in ("time_limit", "call_limit", "max_seconds"):
             if getattr(self, name) is not None:
                 seconds = _validate.positive(**{name: getattr(self, name)})
@@ -86,8 +88,7 @@ class Watch:
     def note(self, draws: int) -> None:
         """Count draws and report progress; warn once if an audit takes long."""
         self.done += draws
-        if self.progress is not None:
-            self.progress(min(self.done, self.total), self.total)
+        self._tell()
         if self.is_warned or self.max_seconds is not None or not 0 < self.done < self.total:
             return
         passed = time.perf_counter() - self.begun
@@ -101,6 +102,15 @@ class Watch:
                 SlowAuditWarning,
                 stacklevel=2,
             )
+
+    def begin(self, stage: str) -> None:
+        """Report that the next stage of the audit begins."""
+        self.stage = stage
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total, self.stage)
 
     @property
     def is_over(self) -> bool:

@@ -196,7 +196,8 @@ class Auditor:
             return
         self.progress.begin(id, how.time_limit)
         try:
-            yield replace(how, progress=how.progress or self.progress.report_progress)
+            told = self.progress.report_progress if how.progress is None else how.progress
+            yield replace(how, progress=told)
         finally:
             self.progress.end()
 

@@ -44,6 +44,8 @@ class Progress:
         Time at which the audit's time limit ends.
     worker : str
         Name of the process in the run.
+    stage : str
+        What the audit does, in words. Empty before its first stage.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Progress:
     pid: int = 0
     ends: float | None = None
     worker: str = ""
+    stage: str = ""
 
     @property
     def share(self) -> float:
@@ -69,12 +72,13 @@ class Progress:
 
         Examples
         --------
-        >>> Progress("audit_x::one", 35, 100, started=0.0).words(now=65.0)
-        'audit_x::one: 35%, about 2 min 1 s left'
+        >>> Progress("audit_x::one", 35, 100, started=0.0, stage="certifying").words(now=65.0)
+        'audit_x::one: certifying, 35%, about 2 min 1 s left'
         """
         left = self.left(now)
         rest = "" if left is None else f", about {words.duration(max(left, 1.0))} left"
-        return f"{self.id}: {self.share:.0%}{rest}"
+        stage = f"{self.stage}, " if self.stage else ""
+        return f"{self.id}: {stage}{self.share:.0%}{rest}"
 
 
 class ProgressWriter:
@@ -99,10 +103,10 @@ class ProgressWriter:
         """Start the progress of another audit, which may take at most `time_limit` seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
         self._ends = None if time_limit is None else self._started + time_limit
-        self._write(0, 0)
+        self._write(0, 0, "")
 
-    def report_progress(self, done: int, total: int) -> None:
-        """Report that `done` of `total` units are done.
+    def report_progress(self, done: int, total: int, stage: str = "") -> None:
+        """Report that `done` of `total` units are done, and what is being done.
 
         Most calls cost almost nothing.
         """
@@ -110,12 +114,11 @@ class ProgressWriter:
         if now < self._next:
             return
         self._next = now + EVERY
-        self._write(done, total)
+        self._write(done, total, stage)
 
-    def _write(self, done: int, total: int) -> None:
-        progress = Progress(
-            self._id, int(done), int(total), self._started, os.getpid(), self._ends, self._worker
-        )
+    def _write(self, done: int, total: int, stage: str) -> None:
+        place = os.getpid(), self._ends, self._worker
+        progress = Progress(self._id, int(done), int(total), self._started, *place, stage)
         # A failure to write the progress must not stop an audit. The disk may be full, or the
         # folder may be gone.
         with contextlib.suppress(OSError):

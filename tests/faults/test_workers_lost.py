@@ -128,7 +128,7 @@ def test_the_death_of_a_scheduler_is_one_error_of_an_audit(
     address, process = scheduler
     cluster = Cluster(address, timeout=5.0)
 
-    def kill(done: int, total: int) -> None:
+    def kill(done: int, total: int, stage: str) -> None:
         if done > 600 and process.is_running():
             _kill(process)
 

@@ -48,12 +48,15 @@ def test_progress_rises_to_the_draws_that_are_planned(mutants, planned, sequenti
         seed=1,
         mutants=mutants,
         method="sequential" if sequential else "fixed",
-        settings=Settings(progress=lambda done, total: told.append((done, total))),
+        settings=Settings(progress=lambda *now: told.append(now)),
     )
-    done, total = zip(*told, strict=True)
+    done, total, stages = zip(*told, strict=True)
     assert set(total) == {2000 * planned}
     assert list(done) == sorted(done)
     assert done[-1] == total[0]
+    expected = ["exploring", "certifying"]
+    expected += ["testing mutants of the noise"] * (mutants is not None)
+    assert list(dict.fromkeys(stages))[: len(expected)] == expected
 
 
 def test_progress_does_not_change_the_numbers() -> None:

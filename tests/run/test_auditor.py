@@ -60,7 +60,7 @@ def test_the_run_decides_what_the_settings_of_a_check_leave_open() -> None:
             seen.append(-1)
 
     auditor = Auditor("audit_x::one", RunSettings(time_limit=30.0), progress=Writer())  # type: ignore[arg-type]
-    own = Settings(progress=lambda done, total: seen.append(done))
+    own = Settings(progress=lambda done, total, stage: seen.append(done))
     auditor.check(laplace_with(2.0), PureDP(1.0), PAIR, draws=200, mutants=None, settings=own)
     assert seen[-1] == -1
     assert max(seen) == 400

@@ -115,8 +115,8 @@ def test_an_auditor_tells_of_its_audit_and_of_its_end(tmp_path):
     seen = []
 
     class Told(ProgressWriter):
-        def report_progress(self, done, total):
-            super().report_progress(done, total)
+        def report_progress(self, done, total, stage):
+            super().report_progress(done, total, stage)
             seen.append((read_progress(tmp_path)[0].id, done, total))
 
     def noisy(data, size, *, rng):
@@ -126,16 +126,17 @@ def test_an_auditor_tells_of_its_audit_and_of_its_end(tmp_path):
     auditor.check(noisy, PureDP(1.0), NeighborPair([[1.0]], [[0.0]]), draws=2000)
     auditor.check(noisy, PureDP(1.0), NeighborPair([[1.0]], [[0.0]]), draws=2000)
     assert {name for name, _, _ in seen} == {"audit_x::one", "audit_x::one#2"}
-    assert all(0 < done <= total for _, done, total in seen)
+    assert all(0 <= done <= total > 0 for _, done, total in seen)
     assert read_progress(tmp_path) == []
 
 
 def test_the_display_prints_a_line_where_there_is_no_terminal(capsys, clock):
     display = RunDisplay()
-    display.show_progress([Progress("one", 1, 4, 940.0), Progress("[two]", 1, 2, 999.0)])
+    one = Progress("one", 1, 4, 940.0, stage="certifying")
+    display.show_progress([one, Progress("[two]", 1, 2, 999.0)])
     display._file.flush()
     shown = capsys.readouterr().out
-    assert shown == "one: 25%, about 3 min 0 s left; [two]: 50%, about 1 s left\n"
+    assert shown == "one: certifying, 25%, about 3 min 0 s left; [two]: 50%, about 1 s left\n"
 
 
 def test_a_poll_shows_what_it_finds_until_it_is_stopped(tmp_path):
