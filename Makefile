@@ -158,6 +158,7 @@ check: lint types prose
 
 # Shows the run of `make audit` or `make reference`; a warning is an error.
 docs: $(VENV)/.docs
+	$(BIN)/python docs/snippets.py --check docs/notebooks/*.ipynb
 	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 

@@ -21,7 +21,7 @@ copyright = author
 release = version = version_of("dpaudit")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_design",
@@ -30,6 +30,7 @@ extensions = [
 exclude_patterns = ["_build", "findings/*"]
 suppress_warnings: list[str] = []
 
+nb_execution_mode = "off"  # `make docs` runs the notebooks and compares their outputs
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 

@@ -10,7 +10,7 @@ Words after the language of a fence say what to do with the code.
 - ```` ```text output ```` is the output of the block before it; `...` stands for anything.
 
 `python docs/snippets.py PAGE...` writes the real output into the page where the page differs. With
-`--check`, it writes nothing and fails.
+`--check`, it writes nothing and fails. A page may be a notebook, whose text outputs are compared.
 """
 
 from __future__ import annotations
@@ -137,11 +137,44 @@ def _bare(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
+def run_notebook(path: Path, *, check: bool) -> None:
+    """Run a notebook and store its outputs, or fail where a text output differs from the stored."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    stored, began = nbformat.read(path, as_version=4), time.perf_counter()
+    fresh = nbformat.from_dict(stored)
+    with tempfile.TemporaryDirectory() as scratch:
+        NotebookClient(fresh, resources={"metadata": {"path": scratch}}).execute()
+    for cell in fresh.cells:
+        cell.metadata.pop("execution", None)  # times
+        if cell.cell_type == "code":
+            cell.outputs = [out for out in cell.outputs if _text_of(out) != _EMPTY]
+    for old, new in zip(stored.cells, fresh.cells, strict=True):
+        shown, printed = ([_text_of(o) for o in cell.get("outputs", [])] for cell in (old, new))
+        if check and shown != printed:
+            sys.exit(f"{path} shows\n{shown}\nafter\n{new.source}\nbut this was printed\n{printed}")
+    if not check:
+        fresh.metadata.language_info = {"name": "python"}  # without the version
+        nbformat.write(fresh, path)
+    print(f"{path.name}: {time.perf_counter() - began:.1f} s")
+
+
+_EMPTY = "<IPython.core.display.HTML object>"  # the place where progress was shown
+
+
+def _text_of(output: Any) -> str:
+    return str(output.get("text") or output.get("data", {}).get("text/plain", ""))
+
+
 def main(pages: list[str]) -> None:
     """Run pages and write the real output into them, or fail where it differs."""
     check = "--check" in pages
     for name in [page for page in pages if page != "--check"]:
         path = Path(name).resolve()
+        if path.suffix == ".ipynb":
+            run_notebook(path, check=check)
+            continue
         text, began, changed = path.read_text(encoding="utf-8"), time.perf_counter(), 0
         edits = []
         missing = {block.word("needs") for block in blocks_of(text)} - {None}

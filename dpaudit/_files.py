@@ -14,7 +14,7 @@ import re
 import stat
 import tempfile
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 import numpy as np
@@ -189,3 +189,16 @@ def _array(file: IO[bytes], size: int) -> NDArray[Any]:
         )
     file.seek(0)
     return np.asarray(npy.read_array(file, allow_pickle=False))
+
+
+def code_name(file: str) -> str:
+    """Return the name of a source file without its directories; a cell of a notebook has no name.
+
+    Examples
+    --------
+    >>> code_name("src/mine.py"), code_name("/tmp/ipykernel_7/1007738687.py")
+    ('mine.py', 'a notebook cell')
+    """
+    path = PurePath(file)
+    is_cell = path.parent.name.startswith("ipykernel_") or path.name.startswith("<ipython-input")
+    return "a notebook cell" if is_cell else path.name

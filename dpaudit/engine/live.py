@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import sys
 import time
 from typing import Any
@@ -107,9 +108,8 @@ class _Notebook:
             self._display("")
 
     def _display(self, text: str) -> None:
-        from IPython.display import HTML, display
-
+        shown: Any = importlib.import_module("IPython.display")
         if self._place is None:
-            self._place = display(HTML(text), display_id=True)
+            self._place = shown.display(shown.HTML(text), display_id=True)
         else:
-            self._place.update(HTML(text))
+            self._place.update(shown.HTML(text))

@@ -22,13 +22,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit._files import code_name
 from dpaudit.data import handed
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import (
@@ -457,7 +457,7 @@ class _Source:
         ]
         if len(fits) < len(codes) or not fits:
             return None
-        file = PurePath(inside[0].__code__.co_filename).name
+        file = code_name(inside[0].__code__.co_filename)
         words = f"{mistake.kind}: {mistake.words}, line {mistake.line} of {file}"
         return Edit(words, fits)
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._files import code_name
 from dpaudit.data import handed
 from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms import (
@@ -213,7 +213,7 @@ def _site(key: Key, recordings: list[tuple[Log, Log]]) -> Site:
     amounts = [value for s in one + many for value in s.amounts]
     return Site(
         key[0],
-        tuple((PurePath(file).name, function, number) for file, function, number in key[1]),
+        tuple((code_name(file), function, number) for file, function, number in key[1]),
         0 if absent else min(counted),
         max(counted),
         by_run,
@@ -266,4 +266,4 @@ def _unseen(
 
 def _words(line: Line) -> str:
     file, _, number = line
-    return f"line {number} of {PurePath(file).name}"
+    return f"line {number} of {code_name(file)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
+from dpaudit._files import code_name
 from dpaudit._json import Count, Nonnegative
 
 CAUSES = {
@@ -46,7 +46,7 @@ class CodeLine:
     code: str
 
     def __str__(self) -> str:
-        return f"line {self.number} of {PurePath(self.file).name}"
+        return f"line {self.number} of {code_name(self.file)}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Cause:
             return ""
         files: dict[str, list[str]] = {}
         for line in self.lines:
-            files.setdefault(PurePath(line.file).name, []).append(str(line.number))
+            files.setdefault(code_name(line.file), []).append(str(line.number))
         return " and ".join(
             f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)} of {file}"
             for file, numbers in files.items()
