@@ -6,13 +6,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, Page, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-Opener = Callable[..., AbstractContextManager[Page]]
+Opener = Callable[..., AbstractContextManager["Page"]]
 
 NAMES = """
     const q = (s) => document.querySelector(s);
@@ -21,7 +23,8 @@ NAMES = """
       q(".search input").dispatchEvent(new Event("input"));
     };
     const rows = (table = document) => [...table.querySelectorAll("tbody tr:has(.id)")]
-      .filter((row) => !row.hidden).map((row) => row.cells[1].querySelector("a").textContent);
+      .filter((row) => row.checkVisibility())
+      .map((row) => row.cells[1].querySelector("a").textContent);
     const head = (i) => document.querySelectorAll("table.summary th")[i];
 """
 """Functions of JavaScript that the tests of pages use."""
@@ -31,6 +34,8 @@ NAMES = """
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on PATH")
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -49,9 +54,11 @@ def opened(chromium) -> Opener:
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-        page.goto(path.as_uri() + at)
-        yield page
-        page.close()
+        try:
+            page.goto(path.as_uri() + at)
+            yield page
+        finally:
+            page.close()
         assert errors == []
 
     return open_page
@@ -64,6 +71,8 @@ def act(page: Page, actions: str) -> object:
 
 def violations(page: Page) -> list[str]:
     """Return the violations of the rules of axe-core, with the first element of each."""
+    from axe_playwright_python.base import AXE_SCRIPT
+
     page.evaluate(AXE_SCRIPT)
     found = page.evaluate("axe.run()")["violations"]
     return [f"{rule['id']}: {rule['help']}: {rule['nodes'][0]['html']}" for rule in found]

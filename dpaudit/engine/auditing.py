@@ -95,8 +95,8 @@ class Settings:
     progress : callable or False, optional
         ``progress(done, total, stage)`` is called after each call and at the start of each stage,
         with the number of draws made, the number planned, and what the audit does, in words. By
-        default, an audit that takes more than 3 seconds shows this on a terminal (stderr) or in a
-        notebook. With False, it shows nothing.
+        default, an audit that has taken more than 3 seconds shows this on a terminal (stderr) or in
+        a notebook. With False, it shows nothing.
     shrink : bool, optional
         Whether an audit that refutes its claim then looks for the smallest pair on which the claim
         is refuted, and for likely causes. Each takes at most as many draws as the audit. The audit

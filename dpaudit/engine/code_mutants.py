@@ -114,7 +114,7 @@ class _Contender:
             task.watch.progress, task.watch.is_warned = None, True
             return _Brief.of(certify(task, self.mutant.mechanism, role))
 
-        task.watch.begin(task.watch.stage)  # a child process cannot report its draws
+        task.watch.begin(task.watch.stage)  # show the time: a child process reports no draws
         try:
             self.found = in_child(compute, limit=limit)
         except ChildError as error:

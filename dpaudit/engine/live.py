@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import importlib
 import sys
 import time
 from typing import Any
+
+from dpaudit.results import duration
 
 PATIENCE = 3.0
 """Seconds after which an audit says what it does."""
@@ -32,8 +35,9 @@ def _in_notebook() -> bool:
 class LiveLine:
     """A function ``progress(done, total, stage)`` that shows its arguments, in one place.
 
-    The line appears when an audit has taken three seconds, and disappears when the audit ends. No
-    thread updates it, because some mutants run in forked processes, which threads could block.
+    The line appears with the first call that ends, or the first stage that begins, after three
+    seconds. It disappears when the audit ends. No thread updates it, because some mutants run in
+    forked processes, which threads could block.
     """
 
     def __init__(self, id: str, shown: Any) -> None:
@@ -48,11 +52,14 @@ class LiveLine:
         if now < self._next and not is_new:
             return
         self._next, self._stage = now + EVERY, stage
-        self._shown.show(done / total if total else 0.0, f"{self._id}: {stage}")
+        words = f"{duration(now - self._begun)}  {self._id}: {stage}"
+        with contextlib.suppress(OSError):  # a terminal that is gone must not end an audit
+            self._shown.show(done / total if total else 0.0, words)
 
     def close(self) -> None:
         """Remove the line."""
-        self._shown.close()
+        with contextlib.suppress(OSError):
+            self._shown.close()
 
 
 class _Terminal:
@@ -71,12 +78,11 @@ class _Terminal:
                 Progress,
                 TaskProgressColumn,
                 TextColumn,
-                TimeElapsedColumn,
             )
 
-            columns = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn())
             self._bar = Progress(
-                *columns,
+                BarColumn(20),
+                TaskProgressColumn(),
                 TextColumn("{task.description}", markup=False),
                 console=Console(file=self._stream),
                 transient=True,

@@ -57,7 +57,7 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
     if space is None and task.stored is None:
         found += ("other pairs",)
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
-        found += ("data with missing items (set missing=True)",)
+        found += ("data with missing items (pass neighbors.portfolio(missing=True))",)
     if search is not None and search.untried:
         named = list(dict.fromkeys(search.untried))[:_NAMED]
         names = ", ".join(map(repr, named))

@@ -63,7 +63,7 @@ class LedgerDisplay(RunDisplay):
         super().__init__()
         self.rows: list[StatementResult] = []
 
-    def _print_result(self, record: Record, *, taken: bool) -> None:
+    def _print_result(self, record: Record, *, taken: bool = False) -> None:
         """Print everything except statements, which are in the table."""
         if not isinstance(record, StatementResult):
             super()._print_result(record, taken=taken)

@@ -23,7 +23,7 @@ from dpaudit.report import (
     kept,
     typed,
 )
-from dpaudit.results import charts, short, svg
+from dpaudit.results import LARGEST_RATIO, charts, short, svg
 from dpaudit.store import StoredRun, place_of, write_atomic
 
 _CASE = 400
@@ -302,10 +302,10 @@ def ratio_pictures(attempt: Attempt) -> list[Markup]:
     raw = [point[-1] for point in trace.points]
     positive, high = [ratio for ratio in raw if ratio > 0], max([1.0, *raw])
     log = bool(positive) and max(positive) / min(positive) > _DECADES
-    low = max(min(positive), _LEAST_RATIO * high) if log else min([0.0, *raw])
-    most, label = words.LARGEST_RATIO, "lhs / rhs"
+    most, label = LARGEST_RATIO, "lhs / rhs"
     if high > most:
         high, label = most, f"{label}, at most {most:,.0f} shown"
+    low = min(max(min(positive), _LEAST_RATIO * high), high / 2) if log else min([0.0, *raw])
     y = charts.Axis(low, 1.08 * high, label, log=log)
     for at, name in enumerate(trace.names):
         points = [(point[at], min(max(point[-1], low), high)) for point in trace.points]

@@ -14,16 +14,12 @@ from dpaudit.ledger.coverage import NOT_RUN
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.properties import Attempt, Counterexample, Method, Power
 from dpaudit.report import replay_command
-from dpaudit.results import number
+from dpaudit.results import LARGEST_RATIO, number
 
 _IN_COUNTS = {LedgerVerdict.HOLDS_PROOF_BROKEN: "holds with a broken proof"}
 _EQUAL = 1e-9
 _CLOSE = 1e-4
 _PASTED = 20_000
-
-
-LARGEST_RATIO = 1000.0
-"""Largest ratio that is given as a number."""
 
 
 def ratio_words(ratio: float | None) -> str:

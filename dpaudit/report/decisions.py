@@ -129,6 +129,8 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
     refuted, rest = found["refuted"] + found["history"], found["not_refuted"]
     known = found["open"] + (found["known"] if refuted else 0)  # else, the sentence counts them
     more = []
+    if refuted and (chance := max(result.failure_prob for result in results)):
+        more.append(f"Each certified number is wrong with probability at most {number(chance)}.")
     if found["lost"]:
         more.append(f"{_audits(found['lost'])} of a known violation did not find it.")
     if powerless:
@@ -137,7 +139,8 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
         more.append(f"{_audits(known)} cover{'s' * (known == 1)} a known violation.")
     if rest:
         more.append(
-            f"{_audits(rest)} found no violation but did find mutants; this does not prove privacy."
+            f"{_audits(rest)} found no violation, although planted mistakes were found; this does "
+            "not prove privacy."
         )
     if refuted:
         claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"

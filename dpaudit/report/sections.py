@@ -169,6 +169,8 @@ def replay_command(record: Record, out: Path | None = None) -> str:
     if not {"path", "item", "profile"} <= set(origin):
         return f"dpaudit.audit(..., seed={record.seed}, id={record.id!r})"
     words = [
+        "python",
+        "-m",
         "pytest",
         "--dpaudit",
         f"{origin['path']}::{origin['item']}",

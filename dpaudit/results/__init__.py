@@ -32,11 +32,22 @@ from dpaudit.results.reproducer import Reproducer
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics, frame_of_results
 from dpaudit.results.smallest import SmallestPair
 from dpaudit.results.verdicts import STATUSES, Expectation, Status, Verdict, worst
-from dpaudit.results.words import at_least, at_most, beside, beyond, least, number, short
+from dpaudit.results.words import (
+    LARGEST_RATIO,
+    at_least,
+    at_most,
+    beside,
+    beyond,
+    duration,
+    least,
+    number,
+    short,
+)
 
 __all__ = [
     "BY_RANK",
     "CAUSES",
+    "LARGEST_RATIO",
     "SCHEMA_VERSION",
     "STATUSES",
     "Accumulated",
@@ -66,6 +77,7 @@ __all__ = [
     "at_most",
     "beside",
     "beyond",
+    "duration",
     "frame_of_results",
     "holm",
     "least",

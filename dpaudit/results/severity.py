@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 from dpaudit.results.charts import Axis, Chart, Panel, Series
 from dpaudit.results.svg import coordinate, svg_of
 from dpaudit.results.verdicts import Verdict
-from dpaudit.results.words import least, most, number
+from dpaudit.results.words import LARGEST_RATIO, least, most, number
 
 if TYPE_CHECKING:
     from dpaudit.results import AuditResult
 
 CLAIM = 0.5
 """Position of the claim on the bar, which ends at ``1 / CLAIM`` times the claim."""
-
-BOUNDED = 1000.0
-"""Largest ratio that is given as a number."""
 
 _ARROW = 12.0  # length of the arrow at the end of a bar of length 400
 
@@ -66,10 +63,12 @@ def closeness(result: AuditResult) -> str:
         return "unbounded"
     if ratio == math.inf:
         return "above the claim of 0"
-    if ratio > BOUNDED:
-        return f"more than {BOUNDED:,.0f} times the claim"
+    if ratio > LARGEST_RATIO:
+        return f"more than {LARGEST_RATIO:,.0f} times the claim"
     if ratio > 1:
         words = least(ratio)
+        if result.claimed_epsilon == 0:
+            return f"{words} times the claimed delta"
         return f"{words} times the claim" if float(words) > 1 else "barely above the claim"
     if ratio <= 0:
         return "nothing certified"
@@ -115,7 +114,7 @@ def scale(result: AuditResult) -> str:
     if result.verdict is Verdict.REFUTED:
         colour = "violation"
     name, claimed = "epsilon", result.claimed_epsilon
-    if claimed == 0:
+    if claimed == 0 < result.claimed_delta:
         name, claimed = "delta", result.claimed_delta
     ticks = [(0.0, "0"), (CLAIM, f"claimed {name} = {number(claimed)}")]
     if 0 < claimed < math.inf:
@@ -127,10 +126,10 @@ def scale(result: AuditResult) -> str:
     ]
     if ratio * CLAIM > 1:
         arrow = [(0.975, 0.0), (1.0, 0.5), (0.975, 1.0)]
-        series.append(Series("line", "violation", arrow, size=2.5))
+        series.append(Series("line", "claimed", arrow, size=2.5))
     if (seen := _detectable_place(result)) is not None:
         series.append(Series("line", "muted", [(seen, 0.0), (seen, 1.0)], size=1.5, dash=(3, 2)))
-    panel = Panel(Axis(0.0, 1.0, ticks=ticks), Axis(0.0, 1.0, ticks=()), series)
+    panel = Panel(Axis(-0.02, 1.02, ticks=ticks), Axis(0.0, 1.0, ticks=()), series)
     title = f"Certified over claimed: {closeness(result)}"
     return f'<div class="scale">{svg_of(Chart(title, [panel], height=50.0))}</div>'
 

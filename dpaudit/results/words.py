@@ -13,6 +13,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 DIGITS = 3
 """Significant digits of a number in a report."""
 
+LARGEST_RATIO = 1000.0
+"""Largest ratio to a claim or a bound that is given as a number."""
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

@@ -114,7 +114,7 @@ class RunDisplay:
         if self._bar is not None and (report.when == "teardown" or took_process_down(report)):
             self._bar.update(self._task, advance=1, now=report.nodeid.rpartition("::")[2])
 
-    def _print_result(self, record: Record, *, taken: bool) -> None:
+    def _print_result(self, record: Record, *, taken: bool = False) -> None:
         status, facts = record.status, section_of(record).facts(record)
         facts += ["unchanged"] * taken
         self._print(

@@ -19,25 +19,26 @@ from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.auditor import Auditor
 from dpaudit.run.damage import Condition
 from dpaudit.run.progress import ProgressWriter
-from dpaudit.run.provenance import is_current, provenance
+from dpaudit.run.provenance import changed_sources, is_current, provenance, root_of
 from dpaudit.run.settings import RunSettings, settings_of
 from dpaudit.store import History, HistoryLine, Record, load_finished, read_history
 
-_provenance = pytest.StashKey[dict[Path, dict[str, dict[str, str]]]]()
+_provenance = pytest.StashKey[dict[Path, dict[str, Any]]]()
 _history = pytest.StashKey[History | None]()
 
 
-def _provenance_of(item: pytest.Item) -> dict[str, dict[str, str]]:
-    """Return what the results of a file depend on: its code and imports, and its fixtures."""
-    known = item.config.stash.setdefault(_provenance, {})
-    if item.path not in known:  # computed once for each file, when everything is collected
-        files = [item.path]
-        for plugin in item.config.pluginmanager.get_plugins():
+def note_provenance(config: pytest.Config, paths: Iterable[Path]) -> None:
+    """Note what the results of each collected file depend on, before any of them is run."""
+    known, root = config.stash.setdefault(_provenance, {}), root_of(config)
+    for path in set(paths) - set(known):
+        files = [path] if config.inipath is None else [path, config.inipath]
+        for plugin in config.pluginmanager.get_plugins():
             file = Path(getattr(plugin, "__file__", None) or "")
-            if file.name != "conftest.py" or item.path.is_relative_to(file.parent):
+            if file.name != "conftest.py" or path.is_relative_to(file.parent):
                 files.append(file)
-        known[item.path] = provenance(files, item.config.rootpath)
-    return known[item.path]
+        known[path] = provenance(files, root)
+        if Path(os.path.relpath(path.resolve())).as_posix() not in known[path]["sources"]:
+            known[path]["unseen"] = f"{path.name} is outside of the project"
 
 
 class UnexpectedVerdict(Exception):
@@ -63,14 +64,14 @@ class Job(abc.ABC):
     def __init__(self, item: pytest.Item) -> None:
         config = item.config
         self.id = self.id_of(item)
-        self.root: Path = config.rootpath
+        self.root: Path = root_of(config)
         self.settings: RunSettings = settings_of(config)
         self.fault: str | None = None
         """Reason why the function cannot be run, in one sentence."""
         self.skipped = ""
         """Reason why it is not run in this profile; empty if it is run."""
         self.taken = False
-        """Whether its records were taken over from an interrupted run."""
+        """Whether its records were taken over from an earlier run."""
         self.damage = ""
         """Damage by the function that would affect later functions; empty if there is none."""
         self._condition = Condition()
@@ -81,8 +82,13 @@ class Job(abc.ABC):
             "path": Path(os.path.relpath(item.path)).as_posix(),
             "item": item.nodeid.partition("::")[2],
             **self.settings.origin(),
-            **_provenance_of(item),
+            **self._provenance(item),
         }
+
+    @staticmethod
+    def _provenance(item: pytest.Item) -> dict[str, Any]:
+        note_provenance(item.config, [item.path])  # if nobody did so after the collection
+        return dict(item.config.stash[_provenance][item.path])
 
     @staticmethod
     @abc.abstractmethod
@@ -90,7 +96,7 @@ class Job(abc.ABC):
         """Return the id of the first record that a function makes."""
 
     def take_over(self, out: Path) -> None:
-        """Reuse either all results that an interrupted run of the same function left, or none."""
+        """Reuse either all results that an earlier run of the same function left, or none."""
         found, lost = load_finished(out, self.id, self.accepts)
         self.problems += [f"{problem}; made again" for problem in lost]
         self.records = [self._with_origin(r, r.origin) for r in found]
@@ -106,6 +112,8 @@ class Job(abc.ABC):
         """Determine the verdict when the function has ended; raise if it is not as declared."""
         if not self.taken:
             made = self.made(seconds)
+            if changed := changed_sources(self.origin, self.root):  # which code ran is not known
+                self.origin["unseen"] = f"{changed[0]} changed while the audit ran"
             self.records = [self._with_origin(r, {**r.origin, "records": len(made)}) for r in made]
         if sentences := list(self.mismatches()):
             raise UnexpectedVerdict("\n".join(sentences))

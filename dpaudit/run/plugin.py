@@ -147,6 +147,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.stash[_clashes] = sentence  # an error here would end the worker and the run
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note the code of all collected audits and checks, before any of them is run."""
+    config, job_of = session.config, session.config.hook.pytest_dpaudit_job
+    if paths := {item.path for item in session.items if job_of(item=item) is not None}:
+        from dpaudit.run.jobs import note_provenance
+
+        note_provenance(config, paths)
+
+
 # --- running ----------------------------------------------------------------------------------
 
 
@@ -185,7 +194,7 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Skip the body of a function whose records were reused from an interrupted run."""
+    """Skip the body of a function whose records were taken over from an earlier run."""
     job = job_of(pyfuncitem)
     return True if job is not None and job.taken else None
 

@@ -96,12 +96,12 @@ class ProgressWriter:
 
     def __init__(self, out: Path, worker: str) -> None:
         self._file, self._worker = _file_of(out, worker), worker
-        self._id, self._started, self._next = "", 0.0, 0.0
+        self._id, self._started, self._next, self._stage = "", 0.0, 0.0, ""
         self._ends: float | None = None
 
     def begin(self, id: str, time_limit: float | None = None) -> None:
         """Start the progress of another audit, which may take at most `time_limit` seconds."""
-        self._id, self._started, self._next = id, time.time(), 0.0
+        self._id, self._started, self._next, self._stage = id, time.time(), 0.0, ""
         self._ends = None if time_limit is None else self._started + time_limit
         self._write(0, 0, "")
 
@@ -111,9 +111,9 @@ class ProgressWriter:
         Most calls cost almost nothing.
         """
         now = time.time()
-        if now < self._next:
+        if now < self._next and stage == self._stage:
             return
-        self._next = now + EVERY
+        self._next, self._stage = now + EVERY, stage
         self._write(done, total, stage)
 
     def _write(self, done: int, total: int, stage: str) -> None:

@@ -8,18 +8,19 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit import engine
 from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
-from dpaudit.run.imports import needed
+from dpaudit.run.imports import PACKAGE, SELF, Needed, needed
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-_SELF = "dpaudit"
-_LARGEST = 2**26  # largest size of a file that is compared, in bytes
+if TYPE_CHECKING:
+    import pytest
+
+_LARGEST = 2**26  # largest size of a file whose content is compared, in bytes
 
 
 def versions() -> dict[str, str]:
@@ -30,19 +31,34 @@ def versions() -> dict[str, str]:
         return engine.versions()
 
 
-def provenance(files: Iterable[Path], root: Path) -> dict[str, dict[str, str]]:
-    """Return what a result depends on, for its origin: "versions" and "sources".
+def root_of(config: pytest.Config) -> Path:
+    """Return the directory of the project: the directory of pytest, or one above it."""
+    here, root = Path.cwd(), config.rootpath
+    return here if root.is_relative_to(here) else root
 
-    The sources are short hashes of all files of the project that `files` depend on (see
+
+def provenance(files: Iterable[Path], root: Path) -> dict[str, Any]:
+    """Return what a result depends on, for its origin.
+
+    "sources" are short hashes of all files of the project that `files` depend on (see
     :func:`imports.needed`), keyed by their path from the working directory. dpaudit is hashed as a
-    whole, because workers load only a part of it. The versions include those of the installed
-    packages that these files import.
+    whole, because workers load only a part of it. "versions" include those of the installed
+    packages that these files import. "unseen" is a reason why there may be more; it is missing if
+    there is none.
     """
-    own, packages = needed(files, root)
-    hashes = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in sorted(own)}
-    sources = {_SELF: _hash_of_package(), **{k: v for k, v in hashes.items() if v is not None}}
-    imported = {name: _version(name) for name in sorted(packages)}
-    return {"versions": imported | versions(), "sources": sources}
+    return _as_origin(needed(files, root))
+
+
+def _as_origin(found: Needed) -> dict[str, Any]:
+    hashes = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in sorted(found.files)}
+    gone = next((name for name, digest in hashes.items() if digest is None), None)
+    reason = found.unseen or (f"{gone} cannot be read" if gone else "")
+    imported = {name: _version(name) for name in sorted(found.packages)}
+    origin = {
+        "versions": imported | versions(),
+        "sources": {SELF: _hash_of_package(), **{k: v for k, v in hashes.items() if v is not None}},
+    }
+    return origin | ({"unseen": reason} if reason else {})
 
 
 def _version(package: str) -> str:
@@ -65,7 +81,7 @@ def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list
     return sorted(
         name
         for name, digest in stored.items()
-        if digest != (_hash_of_package() if name == _SELF else _hash_inside(root, name))
+        if digest != (_hash_of_package() if name == SELF else _hash_inside(root, name))
     )
 
 
@@ -91,7 +107,7 @@ def is_current(record: Record, settings: RunSettings, root: Path | None = None) 
     asked = record.seed == settings.seed and all(
         origin.get(name) == value for name, value in settings.origin().items()
     )
-    known = "sources" in origin and "versions" in origin
+    known = "sources" in origin and "versions" in origin and "unseen" not in origin
     return asked and known and not changed_versions(origin) and not changed_sources(origin, root)
 
 
@@ -114,6 +130,8 @@ def _hash(file: Path) -> str | None:
 
 @functools.cache
 def _hash_of(file: Path, mtime: int, size: int) -> str:
+    if size > _LARGEST:
+        return f"{size}-{mtime}"
     return hashlib.sha256(read_regular(file, _LARGEST)).hexdigest()[:12]
 
 
@@ -121,6 +139,6 @@ def _hash_of(file: Path, mtime: int, size: int) -> str:
 def _hash_of_package() -> str:
     """Return a short hash of all of dpaudit, which does not change during a process."""
     digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
+    for file in sorted(PACKAGE.rglob("*.py")):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]

@@ -21,7 +21,7 @@ from dpaudit.errors import StoreError
 from dpaudit.results import AuditResult
 from dpaudit.run.carry import Cargo, cargo_of, collected, reason_of, skip_reason
 from dpaudit.run.progress import clear_progress
-from dpaudit.run.provenance import is_current
+from dpaudit.run.provenance import is_current, root_of
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import (
     JOURNAL,
@@ -425,7 +425,7 @@ class Before:
                     run.started if made is None else made.made,
                     run.command if made is None else made.command,
                     kind_of_record(record).is_current(record)
-                    and is_current(record, session.settings, session.config.rootpath),
+                    and is_current(record, session.settings, root_of(session.config)),
                 )
                 home = (Path(record.origin["path"]).resolve(), record.origin["item"])
                 self._homes[kind, record.id] = home

@@ -436,7 +436,7 @@ def load_result(path: str | os.PathLike[str]) -> AuditResult:
 def load_finished(
     out: Path, id: str, accept: Callable[[Record], bool]
 ) -> tuple[list[Record], list[str]]:
-    """Read all records that an interrupted run made for one function, or none of them.
+    """Read all records that an earlier run made for one function, or none of them.
 
     Parameters
     ----------

@@ -356,7 +356,7 @@ def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
 
 @pytest.mark.slow
 def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
-    words = "data with missing items (set missing=True)"
+    words = "data with missing items (pass neighbors.portfolio(missing=True))"
     assert words in not_covered(total, neighbors.portfolio())
     assert words not in not_covered(total, neighbors.portfolio(missing=True))
     assert words not in not_covered(total, neighbors.portfolio(low=0, high=1))

@@ -87,7 +87,9 @@ def test_a_line_waits_and_changes_no_more_often_than_five_times_a_second(monkeyp
     ]:  # fmt: skip
         line(done, 40, stage)
     assert shown == [
-        (0.25, "one: exploring"), (0.5, "one: certifying"), (1.0, "one: certifying")
+        (0.25, "3 s  one: exploring"),
+        (0.5, "3.1 s  one: certifying"),
+        (1.0, "3.4 s  one: certifying"),
     ]  # fmt: skip
     live.LiveLine("two", place)(0, 0, "starting")  # a total that is not known yet
 

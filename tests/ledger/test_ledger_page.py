@@ -247,8 +247,8 @@ def test_open_rows_say_why_and_offer_no_replay(page):
 
 def test_commands_redo_a_row(page, tmp_path, monkeypatch):
     assert (
-        "pytest --dpaudit audits/ledger_paper.py::check --dpaudit-profile=quick --dpaudit-seed=0"
-        in finding_of(page, "p.one")
+        "python -m pytest --dpaudit audits/ledger_paper.py::check --dpaudit-profile=quick "
+        "--dpaudit-seed=0" in finding_of(page, "p.one")
     )
     monkeypatch.chdir(tmp_path)
     write_report(tmp_path / "my out", run_of([]), ROWS)

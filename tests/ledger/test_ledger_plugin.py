@@ -170,7 +170,7 @@ def test_a_verdict_that_was_not_declared_fails_the_run_and_is_told(project):
         "  repair     holds: 2 x <= 2 x",
         "  found      lhs = 2 > rhs = 1",
         "  where      x = 1",
-        "  replay     pytest --dpaudit paper/ledger_paper.py::doubling --dpaudit-profile=quick *",
+        "  replay     python -m pytest --dpaudit paper/ledger_paper.py::doubling --dpaudit-prof*",
         "*1 not as declared*",
     )
     assert rows(here)[1]["verdict"] == "refuted"

@@ -79,8 +79,9 @@ def test_all_that_matters_is_counted(some):
     found = told(*some.values())
     assert found.sentence.startswith("2 of 7 claims are refuted.")
     assert found.more == (
-        "2 audits had no power and say nothing. 1 audit covers a known violation. 2 audits found "
-        "no violation but did find mutants; this does not prove privacy."
+        "Each certified number is wrong with probability at most 1e-6. 2 audits had no power and "
+        "say nothing. 1 audit covers a known violation. 2 audits found no violation, although "
+        "planted mistakes were found; this does not prove privacy."
     )
     assert [card.result.status.key for card in found.cards] == ["refuted", "refuted", "no_power"]
     assert [(r.status.key, close) for r, _, close in found.lines] == [
@@ -91,7 +92,7 @@ def test_all_that_matters_is_counted(some):
 def test_quiet_run_is_no_praise(some):
     found = told(some["kept"])
     assert found.sentence == "No claim is refuted."
-    assert found.more.startswith("1 audit found no violation but did find mutants")
+    assert found.more.startswith("1 audit found no violation, although planted mistakes")
     assert (found.tone, found.cards, found.lines) == ("not_refuted", (), ())
     assert told(some["known"]).sentence == "No new violation. 1 known violation was reproduced."
     assert told(some["powerless"]).sentence == "This run says nothing about privacy."
@@ -144,7 +145,7 @@ def test_page_shows_it_before_anything_else(some, tmp_path):
     fold = page.index('<details class="fold" id="known">')
     order = [page.index('<section class="tiles"'), page.index('<section class="first refuted"')]
     assert [*order, tables[0], fold, tables[1]] == sorted([*order, *tables, fold])
-    assert "<dt>Note</dt><dd>The last bits &lt;betray&gt;.</dd>" in page
+    assert '<p class="callout">The last bits &lt;betray&gt;.</p>' in page
     assert "<dt>Next</dt><dd><strong>See &lt;b&gt;.</strong></dd>" in page
     assert "1 known violation, found again" in text
     assert 'class="scale"' in page

@@ -66,7 +66,7 @@ def test_refutation_fails_and_prints_its_witness(project):
         "REFUTED  audit_case::audit_broken  (*)",
         "  The claim is epsilon = 1 (a paper), but the mechanism needs at least epsilon = *",
         "  pair                custom: replace_user, shape 1x1, user 0 differs",
-        "  reproduce           pytest --dpaudit audit_case.py::audit_broken *--dpaudit-seed=0*",
+        "  reproduce           python -m pytest --dpaudit audit_case.py::audit_broken *-seed=0*",
         "*1 not refuted, 1 refuted*",
     )
 
@@ -396,6 +396,27 @@ def test_only_audits_whose_imports_changed_run_again(home):
     home.put("audits/conftest.py", "")  # a new file, which no earlier result knows
     assert rerun()[0] == []
     assert rerun()[0] == both
+    home.put("audits/__init__.py", "SCALE = 1")  # Python runs it before the audits
+    assert rerun()[0] == []
+    assert rerun()[0] == both
+    home.write(mine=noisy + "import importlib\nimportlib.import_module('ma' + 'th')\n")
+    assert [rerun()[0], rerun()[0]] == [["audit_alone"]] * 2
+
+
+def test_a_result_of_code_that_changes_during_the_run_is_not_kept(home):
+    audit = (
+        "from pathlib import Path\nfrom dpaudit import NeighborPair, PureDP\n"
+        "from mine import noisy\nPAIR = NeighborPair([[0.0]], [[1.0]])\n"
+        "def audit_it(auditor):\n"
+        "    Path('mine.py').write_text(Path('mine.py').read_text() + '# changed')\n"
+        "    auditor.check(noisy, PureDP(1.0), PAIR, draws=3000)\n"
+    )
+    home.write(mine="def noisy(data, size, *, rng): return data.sum() + rng.laplace(size=size)\n")
+    home.put("audits/audit_mine.py", audit)
+    home.dpaudit("run", "--jobs", "0")
+    origin = home.json("reports/audits/audit_mine.audit_it.json")["origin"]
+    assert origin["unseen"] == "mine.py changed while the audit ran"
+    assert "unchanged" not in home.dpaudit("run", "--jobs", "0", "--changed").out
 
 
 def test_directory_that_cannot_be_written_is_refused_before_any_work(project):

@@ -66,10 +66,18 @@ def test_sources_are_files_of_the_project_and_dpaudit_as_a_whole(project):
     assert changed_sources({}) == []
 
 
+def test_a_large_file_is_compared_by_its_size_and_time(project, monkeypatch):
+    monkeypatch.setattr("dpaudit.run.provenance._LARGEST", 2)
+    found = sources(project)
+    assert changed_sources({"sources": found}) == []
+    (project / "mine.py").write_text("12345678")
+    assert changed_sources({"sources": found}) == ["mine.py"]
+
+
 def test_what_is_installed_is_nobody_s_own(project):
     assert is_own(project / "mine.py", project)
     assert not is_own(project / "lib" / "site-packages" / "theirs.py", project)
-    assert not is_own(project / "notes.txt", project)
+    assert is_own(project / "notes.txt", project)
     assert not is_own(project / "absent.py", project)
     assert not is_own(Path(dpaudit.__file__).resolve(), Path("/"))
     assert is_installed(Path(types.__file__).resolve())
@@ -106,6 +114,7 @@ def test_a_record_is_current_until_anything_changes(project):
         assert not is_current(known, other)
     assert not is_current(replace(known, seed=1), RunSettings())
     assert not is_current(record({"sources": sources(project)}), RunSettings())
+    assert not is_current(record({**origin, "unseen": "a reason"}), RunSettings())
     assert not is_current(record({"versions": versions()}), RunSettings())
     assert not is_current(record({**origin, "versions": {"numpy": "0.1"}}), RunSettings())
     (project / "mine.py").write_text("changed")

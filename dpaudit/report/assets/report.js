@@ -114,6 +114,7 @@
     const texts = new Map(rows.map((row) => [row, words(row)]));
     const byAnchor = new Map(findings.map((details) => [`#${$("article", details).id}`, details]));
     const finding = (row) => (tables.length ? byAnchor.get($(".id a", row).getAttribute("href")) : row);
+    let wasOpen = null; // state of the fold before a search opened it
     const show = () => {
       const kind = filters.find((button) => button.getAttribute("aria-pressed") === "true").dataset.filter;
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -126,11 +127,14 @@
         shown += fits;
       });
       tables.forEach((table) => {
-        table.hidden = !$$("tbody tr", table).some((row) => !row.hidden);
+        const isEmpty = !$$("tbody tr", table).some((row) => !row.hidden);
+        table.closest(".scroll").hidden = isEmpty;
         const fold = table.closest("details");
         if (!fold) return;
-        fold.hidden = table.hidden;
-        if (kind !== "all" || words.length) fold.open = true;
+        fold.hidden = isEmpty;
+        const seeks = kind !== "all" || words.length > 0;
+        if (seeks && !isEmpty) { wasOpen ??= fold.open; fold.open = true; }
+        if (!seeks && wasOpen !== null) { fold.open = wasOpen; wasOpen = null; }
       });
       $(".shown").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} shown`;
       $("#nothing").hidden = shown > 0;
@@ -148,6 +152,9 @@
     if (search.value) show(); // browsers keep what was typed across a reload
   }
 
+  addEventListener("beforeprint", () => {
+    $$("details.fold").forEach((fold) => { fold.open = true; });
+  });
   addEventListener("hashchange", follow);
   follow();
 })();
