@@ -52,6 +52,7 @@ _SUSPICION = 0.1  # Failure probability of a trial that looks for the factor tha
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
 _FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the other questions.
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
+_FARTHER, _LARGER = 100.0, 10.0  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
 _ONE_SIDED = "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma"
 
@@ -167,6 +168,7 @@ class _Inquiry:
             self._ask_about_outputs()
             self._ask_about_users()
             self._ask_about_delta()
+            self._ask_about_distance()
             if not self.causes:
                 self.causes += self._untested("no repair was found")
 
@@ -382,6 +384,20 @@ class _Inquiry:
                     f"{few}, and {many} users need a larger factor than {few}",
                 )
 
+    def _ask_about_distance(self) -> None:
+        """Ask whether a user whose values are farther away needs still more noise."""
+        best, kinds = self.best, [cause.kind for cause in self.causes]
+        if best is None or kinds != ["noise"] or (pair := _farther(self.pair)) is None:
+            return
+        factor = _LARGER * best.suffices
+        if self.trials.refutes(pair, best.of.scaled(factor), draws=self.fine):
+            seen = (
+                f"a user whose values are {_FARTHER:g} times as far away needs more than "
+                f"{factor:.2g} times this noise, so nothing seems to clip users"
+            )
+            (cause,) = self.causes
+            self.causes = [replace(cause, evidence=f"{cause.evidence}; {seen}")]
+
     def _ask_about_delta(self) -> None:
         point = self.task.claim.point
         if point is None or point[1] > 0:
@@ -435,3 +451,19 @@ class _Part:
 def _some(parts: Sequence[Any]) -> Sequence[Any]:
     """Return a few of many parts: the first, the middle and the last."""
     return parts if len(parts) <= _MOST else [parts[0], parts[len(parts) // 2], parts[-1]]
+
+
+def _farther(pair: NeighborPair) -> NeighborPair | None:
+    """Return a pair whose user is farther away; None if users do not hold real numbers."""
+    left, right = np.asarray(pair.left), np.asarray(pair.right)
+    real = isinstance(pair.form, ArrayForm) and left.dtype.kind == right.dtype.kind == "f"
+    if not real or not pair.users or left.shape != right.shape:
+        return None
+    users, moved = list(pair.users), right.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved[users] = left[users] + _FARTHER * (right[users] - left[users])
+    return (
+        replace(pair, right=moved, recipe="a user farther away")
+        if np.isfinite(moved).all()
+        else None
+    )

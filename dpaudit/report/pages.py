@@ -36,7 +36,7 @@ from dpaudit.store import AUDIT, Record, StoredRun, by_kind, place_of, write_ato
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
-_COMMON = ("refuted", "no_power", "known", "not_refuted")
+_COMMON = ("refuted", "no_power", "not_refuted")
 """Keys of statuses that the page shows even if no audit has this status."""
 PLAIN = 100
 """Number of findings that are plain HTML, the most urgent first; a script unpacks the others."""

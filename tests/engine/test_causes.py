@@ -23,7 +23,7 @@ from dpaudit import (
     one_draw,
     within_sensitivity,
 )
-from dpaudit.engine.causes import PRECISION
+from dpaudit.engine.causes import PRECISION, _farther
 from dpaudit.mechanisms import unseeded
 from dpaudit.results import CAUSES
 from dpaudit.store import load_result, save_record
@@ -65,6 +65,30 @@ def test_the_factor_of_known_noise_is_bracketed(needed: float) -> None:
     refuted, suffices = cause.factor
     assert refuted < needed <= suffices <= PRECISION * refuted
     assert cause.draws == 0
+
+
+@pytest.mark.parametrize(("most", "clips"), [(np.inf, False), (3.0, True)])
+def test_a_forgotten_clip_is_part_of_the_evidence(most: float, clips: bool) -> None:
+    def mean(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.clip(0, most).mean() + rng.laplace(scale=1 / len(data), size=size)
+
+    pair = NeighborPair(
+        np.zeros((20, 1)), np.concatenate([np.full((1, 1), 3.0), np.zeros((19, 1))])
+    )
+    (cause,) = audit(mean, PureDP(1.0), pair, seed=1).causes
+    assert cause.kind == "noise"
+    assert ("nothing seems to clip users" in cause.evidence) != clips
+
+
+def test_whole_numbers_and_removed_users_are_not_moved_away() -> None:
+    numbers = NeighborPair(np.zeros((3, 1)), np.concatenate([np.ones((1, 1)), np.zeros((2, 1))]))
+    farther = _farther(numbers)
+    assert farther is not None
+    assert farther.right.ravel().tolist() == [100.0, 0.0, 0.0]
+    assert _farther(NeighborPair(numbers.left.astype(int), numbers.right.astype(int))) is None
+    removal = NeighborPair(np.ones((3, 1)), np.ones((2, 1)), relation=Relation.ADD_REMOVE_USER)
+    assert _farther(removal) is None
+    assert _farther(NeighborPair(np.zeros((1, 1)), np.full((1, 1), 1e307))) is None
 
 
 def test_the_lines_of_a_noise_and_of_its_scale_are_named() -> None:

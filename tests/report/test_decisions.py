@@ -146,7 +146,7 @@ def test_page_shows_it_before_anything_else(some, tmp_path):
     order = [page.index('<section class="tiles"'), page.index('<section class="first refuted"')]
     assert [*order, tables[0], fold, tables[1]] == sorted([*order, *tables, fold])
     assert '<p class="callout">The last bits &lt;betray&gt;.</p>' in page
-    assert "<dt>Next</dt><dd><strong>See &lt;b&gt;.</strong></dd>" in page
+    assert "<dt>Next</dt><dd>See &lt;b&gt;.</dd>" in page
     assert "1 known violation, found again" in text
     assert 'class="scale"' in page
 
