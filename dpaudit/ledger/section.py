@@ -313,10 +313,12 @@ def ratio_pictures(attempt: Attempt) -> list[Markup]:
         x = charts.Axis(first, last, name, log=trace.log[at])
         if first == last:
             x = charts.Axis(first - 1.0, last + 1.0, name, [(first, f"{first:.4g}")])
-        over = [point for point in points if point[1] > 1]
+        # Rounding may move a ratio above 1, so only a violation has dots of its own colour.
+        over = [point for point in points if point[1] > 1] if attempt.violated else []
+        rest = [point for point in points if point not in over]
         series = [
             charts.level("muted", x, 1.0, "lhs = rhs"),
-            charts.Series("dots", "certified", [p for p in points if p[1] <= 1], size=1.8),
+            charts.Series("dots", "certified", rest, size=1.8),
             charts.Series("dots", "violation", over, size=1.8),
         ]
         if attempt.violated:

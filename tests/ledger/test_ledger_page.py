@@ -185,7 +185,9 @@ def test_a_counterexample_is_readable_and_exact(page):
 
 
 def test_a_counterexample_can_be_pasted_into_python(page):
-    pasted = [html.unescape(t) for t in re.findall(r"<pre><code>(.*?)</code></pre>", page, re.S)]
+    pasted = [
+        html.unescape(t) for t in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.S)
+    ]
     assert len(pasted) == 3
     names: dict[str, object] = {}
     exec(pasted[0], names)
