@@ -23,13 +23,13 @@ from dpaudit.run.provenance import changed_sources, is_current, provenance, root
 from dpaudit.run.settings import RunSettings, settings_of
 from dpaudit.store import History, HistoryLine, Record, load_finished, read_history
 
-_provenance = pytest.StashKey[dict[Path, dict[str, Any]]]()
+_of_files = pytest.StashKey[dict[Path, dict[str, Any]]]()
 _history = pytest.StashKey[History | None]()
 
 
 def note_provenance(config: pytest.Config, paths: Iterable[Path]) -> None:
     """Note what the results of each collected file depend on, before any of them is run."""
-    known, root = config.stash.setdefault(_provenance, {}), root_of(config)
+    known, root = config.stash.setdefault(_of_files, {}), root_of(config)
     for path in set(paths) - set(known):
         files = [path] if config.inipath is None else [path, config.inipath]
         for plugin in config.pluginmanager.get_plugins():
@@ -88,7 +88,7 @@ class Job(abc.ABC):
     @staticmethod
     def _provenance(item: pytest.Item) -> dict[str, Any]:
         note_provenance(item.config, [item.path])  # if nobody did so after the collection
-        return dict(item.config.stash[_provenance][item.path])
+        return dict(item.config.stash[_of_files][item.path])
 
     @staticmethod
     @abc.abstractmethod
@@ -106,7 +106,8 @@ class Job(abc.ABC):
         """Return whether a stored record equals the record that this job would produce."""
         now = {name: self.origin[name] for name in ("versions", "sources")}
         known = {name: record.origin.get(name) for name in now}
-        return is_current(record, self.settings, self.root) and known == now
+        is_known = "unseen" not in record.origin  # else it may depend on more
+        return is_known and is_current(record, self.settings, self.root) and known == now
 
     def end(self, seconds: float) -> None:
         """Determine the verdict when the function has ended; raise if it is not as declared."""

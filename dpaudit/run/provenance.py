@@ -107,7 +107,7 @@ def is_current(record: Record, settings: RunSettings, root: Path | None = None) 
     asked = record.seed == settings.seed and all(
         origin.get(name) == value for name, value in settings.origin().items()
     )
-    known = "sources" in origin and "versions" in origin and "unseen" not in origin
+    known = "sources" in origin and "versions" in origin
     return asked and known and not changed_versions(origin) and not changed_sources(origin, root)
 
 
