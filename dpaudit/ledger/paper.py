@@ -33,7 +33,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -298,10 +298,15 @@ def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
         yield start + 1, lines[start].strip(), lines[start + 1 : end]
 
 
-def _conventions(path: Path, number: int, body: Iterable[str]) -> Iterator[Convention]:
+def _conventions(path: Path, number: int, body: Sequence[str]) -> Iterator[Convention]:
     for words, why in _bullets(body):
         if not why:
-            raise StoreError(f"{path}:{number} must give a reason. Write - {words}: why")
+            starts = (
+                at for at, line in enumerate(body, 1) if words.startswith(line[2:].strip(" :"))
+            )
+            line = number + next((at for at in starts if body[at - 1].startswith("- ")), 0)
+            named = words.rstrip(".: ")
+            raise StoreError(f"{path}:{line} must give a reason. Write - {named}: why")
         yield Convention(words, why)
 
 

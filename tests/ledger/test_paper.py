@@ -120,7 +120,11 @@ def test_an_edited_file_is_read_again(table):
         ),
         (
             "## Conventions\n\n- n >= 2\n\n## a.b\n\nx\n",
-            ":1 must give a reason. Write - n >= 2: why",
+            ":3 must give a reason. Write - n >= 2: why",
+        ),
+        (
+            "## Conventions\n\n- n >= 2: one\n- all numbers\n  are real.\n\n## a.b\n\nx\n",
+            ":4 must give a reason. Write - all numbers are real: why",
         ),
     ],
 )
