@@ -482,8 +482,8 @@ class AuditResult:
         style += ";".join(f"--{role}:{colour}" for role, colour in charts.COLOURS.items())
         figures = "".join(
             f'<figure style="flex:1 1 20em;max-width:30em;margin:0.5em 0">'
-            f"<figcaption>{html.escape(chart.title)}</figcaption>{svg.svg_of(chart)}"
-            f"<p>{html.escape(chart.caption)}</p></figure>"
+            f'<figcaption style="color:inherit">{html.escape(chart.title)}</figcaption>'
+            f'{svg.svg_of(chart)}<p style="color:inherit">{html.escape(chart.caption)}</p></figure>'
             for chart in charts.charts_of(self)[:3]
         )
         return (
