@@ -454,10 +454,16 @@ def _some(parts: Sequence[Any]) -> Sequence[Any]:
 
 
 def _farther(pair: NeighborPair) -> NeighborPair | None:
-    """Return a pair whose user is farther away; None if users do not hold real numbers."""
+    """Return a pair whose user is farther away; None unless a user's real numbers are replaced."""
     left, right = np.asarray(pair.left), np.asarray(pair.right)
     real = isinstance(pair.form, ArrayForm) and left.dtype.kind == right.dtype.kind == "f"
-    if not real or not pair.users or left.shape != right.shape:
+    # Other relations say which values may differ and by how much.
+    if (
+        not real
+        or pair.relation.name != "replace_user"
+        or not pair.users
+        or left.shape != right.shape
+    ):
         return None
     users, moved = list(pair.users), right.copy()
     with np.errstate(over="ignore", invalid="ignore"):

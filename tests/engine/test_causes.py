@@ -21,6 +21,7 @@ from dpaudit import (
     Relation,
     audit,
     one_draw,
+    replace_label,
     within_sensitivity,
 )
 from dpaudit.engine.causes import PRECISION, _farther
@@ -86,6 +87,8 @@ def test_whole_numbers_and_removed_users_are_not_moved_away() -> None:
     assert farther is not None
     assert farther.right.ravel().tolist() == [100.0, 0.0, 0.0]
     assert _farther(NeighborPair(numbers.left.astype(int), numbers.right.astype(int))) is None
+    labels = NeighborPair(numbers.left, numbers.right, relation=replace_label(0))
+    assert _farther(labels) is None
     removal = NeighborPair(np.ones((3, 1)), np.ones((2, 1)), relation=Relation.ADD_REMOVE_USER)
     assert _farther(removal) is None
     assert _farther(NeighborPair(np.zeros((1, 1)), np.full((1, 1), 1e307))) is None
