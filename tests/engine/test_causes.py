@@ -101,7 +101,8 @@ def test_the_lines_of_a_noise_and_of_its_scale_are_named() -> None:
         "return data.sum() + rng.laplace(scale=scale, size=size)",
         "scale = 0.25",
     ]
-    assert "lines 49, 48 of test_causes.py" in result.summary()
+    first = quiet_sum.__code__.co_firstlineno
+    assert f"lines {first + 2}, {first + 1} of test_causes.py" in result.summary()
     assert all(line.file == __file__ for line in cause.lines)
 
 
