@@ -201,3 +201,10 @@ def same_length(record: Any, *names: str) -> None:
     if len(set(lengths.values())) > 1:
         words = ", ".join(f"{length} in {name}" for name, length in lengths.items())
         raise ValueError(f"{', '.join(names)} must have equal lengths, got {words}")
+
+
+def exact_keys(record: Any, name: str, *keys: str) -> None:
+    """Raise ``ValueError`` unless a field of a dataclass is a mapping with exactly these keys."""
+    if set(getattr(record, name)) != set(keys):
+        held = ", ".join(map(repr, getattr(record, name))) or "none"
+        raise ValueError(f"{name} must have the keys {', '.join(keys)}, got {held}")

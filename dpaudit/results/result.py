@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit._json import LATER, Count, Probability, Seconds, decode, encode
+from dpaudit._validate import exact_keys
 from dpaudit.data import frame_of_rows
 from dpaudit.errors import ReproducerError
 from dpaudit.neighbors import NeighborPair
@@ -220,6 +221,9 @@ class AuditResult:
     accumulated: Accumulated | None = field(default=None, metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        exact_keys(self, "draws", "explore", "certify")
 
     def __bool__(self) -> bool:
         raise TypeError(

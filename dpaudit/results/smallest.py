@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpaudit._json import Count
+from dpaudit._validate import exact_keys
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import sizes_and_difference
 from dpaudit.results.estimates import Estimate, Histogram, Witness
@@ -49,6 +50,9 @@ class SmallestPair:
     tried: Count
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        exact_keys(self, "draws", "explore", "certify")
 
     @property
     def words(self) -> str:

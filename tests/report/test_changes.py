@@ -78,7 +78,7 @@ AUDITS: dict[str, tuple[Any, Any, What | None]] = {
     "refuted, then silent": (REFUTED, SILENT, What.OTHER),
     "computed to be within the claim": (
         REFUTED,
-        replace(SILENT, epsilon=estimate(1.0, 1.0), draws={"certify": 0}),
+        replace(SILENT, epsilon=estimate(1.0, 1.0), draws={"explore": 0, "certify": 0}),
         What.FIXED,
     ),
     "a given mutant survives": (SILENT, BLUNT, What.POWER),
@@ -142,13 +142,18 @@ def test_mutants_that_were_not_run_or_are_gone_are_no_survivors():
 
 
 def test_less_to_find_a_violation_with():
-    assert less_than_before(FINE, replace(FINE, seed=9, draws={"certify": 10**6})) == ""
+    assert (
+        less_than_before(FINE, replace(FINE, seed=9, draws={"explore": 0, "certify": 10**6})) == ""
+    )
     assert less_than_before(FINE, replace(FINE, failure_prob=1e-3)) == ""
     computed = result(epsilon=estimate(1.0, 1.0), draws={"explore": 0, "certify": 0})
     assert "computed exactly before, 100,000 draws now" in less_than_before(computed, FINE)
     assert less_than_before(FINE, computed) == ""
     bets = SequentialPath("refuted", 100_000, 10.0, (64,), (11.0,))
-    assert less_than_before(FINE, changed(FINE, sequential=bets, draws={"certify": 64})) == ""
+    assert (
+        less_than_before(FINE, changed(FINE, sequential=bets, draws={"explore": 0, "certify": 64}))
+        == ""
+    )
     point = {**claim(), "epsilon": 7.0}  # the point of a curve at which the claim was compared
     assert less_than_before(FINE, replace(FINE, claim=point)) == ""
 

@@ -770,8 +770,9 @@ def pair_of(left, right, **arguments):
 )
 def test_the_values_of_the_differing_user_are_shown(results, pair, shown):
     known = results[1]
+    histogram, draws = known.diagnostics.histogram, {"explore": 0, "certify": 100}
     smallest = SmallestPair(
-        "", known.epsilon, known.delta, known.witness, known.diagnostics.histogram, {}, 1, pair
+        "", known.epsilon, known.delta, known.witness, histogram, draws, 1, pair
     )
     result = replace(known, smallest=smallest)
     chart = charts.differing_user(result)

@@ -182,6 +182,15 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "schema in words": lambda d: {**d, "schema": "1"},
     **{f"no {f}": _without(f) for f in ("id", "claim", "epsilon", "witness", "draws", "mutants")},
     "more": lambda d: {**d, "mismatch": 1},
+    "no draws to certify": lambda d: {**d, "draws": {"explore": 30}},
+    "draws for something else": lambda d: {**d, "draws": {**d["draws"], "search": 1}},
+    "a smallest pair without draws": lambda d: {
+        **d,
+        "smallest": {
+            **{name: d[name] for name in ("pair_words", "epsilon", "delta", "witness")},
+            "histogram": d["diagnostics"]["histogram"], "draws": {}, "tried": 1,
+        },
+    },
     "unknown verdict": lambda d: {**d, "verdict": "passed"},
     "claim is a list": lambda d: {**d, "claim": []},
     "profile is a list": lambda d: {**d, "profile": []},
