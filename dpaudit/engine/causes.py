@@ -454,22 +454,31 @@ def _some(parts: Sequence[Any]) -> Sequence[Any]:
 
 
 def _farther(pair: NeighborPair) -> NeighborPair | None:
-    """Return a pair whose user is farther away; None unless a user's real numbers are replaced."""
+    """Return a pair whose user is farther away; None unless a user's real numbers may be moved.
+
+    The side with the larger values moves away from the other side, or from 0 if the user is absent
+    there. Other relations say which values may differ and by how much.
+    """
     left, right = np.asarray(pair.left), np.asarray(pair.right)
-    real = isinstance(pair.form, ArrayForm) and left.dtype.kind == right.dtype.kind == "f"
-    # Other relations say which values may differ and by how much.
-    if (
-        not real
-        or pair.relation.name != "replace_user"
-        or not pair.users
-        or left.shape != right.shape
+    if not (
+        isinstance(pair.form, ArrayForm)
+        and left.dtype.kind == right.dtype.kind == "f"
+        and left.shape[1:] == right.shape[1:]
+        and pair.relation.name in ("replace_user", "add_remove_user")
+        and pair.users
     ):
         return None
-    users, moved = list(pair.users), right.copy()
+    users = list(pair.users)
+    if len(left) == len(right):
+        rows = {"left": left[users], "right": right[users]}
+        side = max(rows, key=lambda one: np.abs(rows[one]).sum())
+        origin = rows["right" if side == "left" else "left"]
+    else:
+        side, origin = ("left" if len(left) > len(right) else "right"), np.zeros(1)
+    moved = np.array(getattr(pair, side))
     with np.errstate(over="ignore", invalid="ignore"):
-        moved[users] = left[users] + _FARTHER * (right[users] - left[users])
-    return (
-        replace(pair, right=moved, recipe="a user farther away")
-        if np.isfinite(moved).all()
-        else None
-    )
+        moved[users] = origin + _FARTHER * (moved[users] - origin)
+    if not np.isfinite(moved).all() or np.array_equal(moved, getattr(pair, side)):
+        return None
+    fields: dict[str, Any] = {side: moved, "recipe": "a user farther away"}
+    return replace(pair, **fields)

@@ -68,20 +68,23 @@ def test_the_factor_of_known_noise_is_bracketed(needed: float) -> None:
     assert cause.draws == 0
 
 
-@pytest.mark.parametrize(("most", "clips"), [(np.inf, False), (3.0, True)])
-def test_a_forgotten_clip_is_part_of_the_evidence(most: float, clips: bool) -> None:
-    def mean(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-        return data.clip(0, most).mean() + rng.laplace(scale=1 / len(data), size=size)
+@pytest.mark.parametrize("relation", ["replace_user", "add_remove_user"])
+@pytest.mark.parametrize("clips", [False, True])
+def test_a_forgotten_clip_is_part_of_the_evidence(clips: bool, relation: str) -> None:
+    most = 3.0 if clips else np.inf
 
-    pair = NeighborPair(
-        np.zeros((20, 1)), np.concatenate([np.full((1, 1), 3.0), np.zeros((19, 1))])
-    )
-    (cause,) = audit(mean, PureDP(1.0), pair, seed=1).causes
+    def total(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.clip(0, most).sum() / 20 + rng.laplace(scale=1 / 20, size=size)
+
+    left = np.concatenate([np.zeros((19, 1)), np.full((1, 1), 3.0)])
+    right = np.zeros((19 if relation == "add_remove_user" else 20, 1))
+    pair = NeighborPair(left, right, relation=Relation(relation))
+    (cause,) = audited(total, pair, claim=PureDP(1.0)).causes
     assert cause.kind == "noise"
     assert ("nothing seems to clip users" in cause.evidence) != clips
 
 
-def test_whole_numbers_and_removed_users_are_not_moved_away() -> None:
+def test_whole_numbers_and_labels_are_not_moved_away() -> None:
     numbers = NeighborPair(np.zeros((3, 1)), np.concatenate([np.ones((1, 1)), np.zeros((2, 1))]))
     farther = _farther(numbers)
     assert farther is not None
@@ -90,7 +93,12 @@ def test_whole_numbers_and_removed_users_are_not_moved_away() -> None:
     labels = NeighborPair(numbers.left, numbers.right, relation=replace_label(0))
     assert _farther(labels) is None
     removal = NeighborPair(np.ones((3, 1)), np.ones((2, 1)), relation=Relation.ADD_REMOVE_USER)
-    assert _farther(removal) is None
+    for pair, side in ((removal, "left"), (removal.swapped(), "right")):
+        farther = _farther(pair)
+        assert farther is not None
+        assert getattr(farther, side).ravel().tolist() == [1.0, 1.0, 100.0]
+    absent = NeighborPair(np.zeros((3, 1)), np.zeros((2, 1)), relation=Relation.ADD_REMOVE_USER)
+    assert _farther(absent) is None
     assert _farther(NeighborPair(np.zeros((1, 1)), np.full((1, 1), 1e307))) is None
 
 
