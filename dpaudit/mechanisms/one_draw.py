@@ -17,7 +17,15 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.data import handed
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array, attempt, unbound
+from dpaudit.mechanisms.outcomes import (
+    Array,
+    Outcomes,
+    Then,
+    applied,
+    as_array,
+    attempt,
+    unbound,
+)
 from dpaudit.mechanisms.protocols import (
     Watched,
     by_its_seed,
@@ -123,6 +131,11 @@ class OneDraw:
         if _validate.flag(vmap=vmap) and randomness != "jax":
             raise ArgumentError(
                 f'vmap must be False unless randomness="jax", got randomness={randomness!r}'
+            )
+        if isinstance(function, Outcomes):
+            raise TypeError(
+                "one_draw takes the function that makes one draw, got an Outcomes, which makes many: "
+                f"write Outcomes(one_draw({mechanism_name(function)}))"
             )
         self.function, self.randomness = function, randomness
         argument = RANDOMNESS.get(randomness or "")
@@ -283,7 +296,7 @@ def one_draw(
     Raises
     ------
     TypeError
-        If the function does not take the argument that `randomness` requires.
+        If the function does not take the argument that `randomness` requires, or is an `Outcomes`.
 
     Examples
     --------

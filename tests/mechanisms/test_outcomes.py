@@ -711,9 +711,10 @@ def test_keys_reach_functions_that_return_one_draw() -> None:
         ),
         (lambda data, rng: 1.0, "integer", "must take the argument seed"),
         (lambda data, rng: 1.0, "jax", "must take the argument key"),
+        (Outcomes(len), "rng", r"write Outcomes\(one_draw\(len\)\)"),
     ],
 )
-def test_a_function_that_takes_no_randomness_is_refused(
+def test_a_function_that_makes_no_single_draw_is_refused(
     function: Any, seed: str, words: str
 ) -> None:
     with pytest.raises(TypeError, match=words):

@@ -6,7 +6,9 @@ The tests check its contents, its refusals, and that its pairs are neighbours in
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,9 +132,13 @@ def test_every_idea_is_there() -> None:
     ]  # fmt: skip
     around = [space.name for space in portfolio(NUMBERS).spaces[:3]]
     assert around == ["extreme", "copied", "placed"]
-    assert [space.name for space in portfolio(WORDS).spaces] == [
-        "extreme", "copied", "seen", "holders"
-    ]  # fmt: skip
+    of_words = [space.name for space in portfolio(WORDS).spaces]
+    assert of_words == ["extreme", "copied", "seen", "holders"]
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "search.md"
+    rows = [line for line in guide.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    every = recipes(portfolio(missing=True)) | recipes(portfolio(dim=2)) | {*ready, *around}
+    assert explained == every | {*of_words}
 
 
 def test_halves_leave_the_balance_to_the_user() -> None:
