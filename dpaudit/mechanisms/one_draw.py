@@ -134,7 +134,7 @@ class OneDraw:
             )
         if isinstance(function, Outcomes):
             raise TypeError(
-                "one_draw takes the function that makes one draw, got an Outcomes, which makes many: "
+                "one_draw takes a function that makes one draw, got an Outcomes, which makes many: "
                 f"write Outcomes(one_draw({mechanism_name(function)}))"
             )
         self.function, self.randomness = function, randomness
