@@ -8,7 +8,7 @@ OUT ?= reports
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-adapters test-adapters-pitfalls test-lowest test-newest nightly coverage lint types prose check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-adapters-pitfalls test-lowest test-newest nightly coverage lint types prose check docs dist measured clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -23,7 +23,7 @@ help:
 	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"
 	@echo "make test-lowest, make test-newest   the tests with the oldest and the newest packages allowed"
-	@echo "make bench   soundness, tightness, refutation and speed, as printed in the README"
+	@echo "make measured   repeat the measurements of docs/measured that are out of date; takes a night, and may be interrupted"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -168,19 +168,14 @@ dist: $(VENV)/.release
 	$(BIN)/twine check --strict dist/*
 	$(PYTHON) .ci/check_install.py dist/*.whl
 
-bench: $(VENV)/.test
-	$(BIN)/python -m benchmarks.soundness
-	$(BIN)/python -m benchmarks.tightness
-	$(BIN)/python -m benchmarks.refutation
-	$(BIN)/python -m benchmarks.limits
-	$(BIN)/python -m benchmarks.reach
-	$(BIN)/python -m benchmarks.portfolio
-	$(BIN)/python -m benchmarks.falsifiers
-	$(BIN)/python -m benchmarks.mutants
-	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.workers
-	$(BIN)/python -m benchmarks.storage
+# Repeats what docs/measured/ shows and is out of date. ONLY="speed workers" selects measurements.
+measured: $(VENV)-peers/.test
+	$(VENV)-peers/bin/python docs/measure.py $(ONLY)
+
+$(VENV)-peers/.test: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet -c constraints.txt -e '.[third-party,papers,test,peers]'
+	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS) $(HUNTS) $(AUDITED)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(VENV)-peers $(addprefix $(VENV)-,$(ADAPTERS) $(HUNTS) $(AUDITED)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

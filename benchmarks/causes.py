@@ -18,6 +18,7 @@ import argparse
 import ast
 import importlib
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -108,6 +109,7 @@ class Bug:
     counterpart: Any
     claim: Any
     pairs: Any
+    source: str
 
     @property
     def name(self) -> str:
@@ -130,9 +132,9 @@ def bugs() -> Iterator[Bug]:
     """Yield all bugs."""
     for case in known.CASES:
         pairs = case.like and portfolio(case.like())
-        yield Bug(case.bug, case.correct, case.claim, pairs)
+        yield Bug(case.bug, case.correct, case.claim, pairs, "portfolio")
     for mechanism, claim, made, _ in unseen_bugs.CASES:
-        yield Bug(mechanism, None, claim, made())
+        yield Bug(mechanism, None, claim, made(), "unseen")
     for name in ("statistics", "accounting", "training"):
         module = importlib.import_module(f"audits.known_bugs.audit_{name}")
         for key, function in list(vars(module).items()):
@@ -143,7 +145,7 @@ def bugs() -> Iterator[Bug]:
             function(listing)
             mended(listing)
             (mechanism, claim, pairs), (counterpart, *_) = listing.asked
-            yield Bug(mechanism, counterpart, claim, pairs)
+            yield Bug(mechanism, counterpart, claim, pairs, "known")
 
 
 def function_of(mechanism: Any) -> Callable[..., Any]:
@@ -174,37 +176,44 @@ def right_lines(bug: Bug) -> set[tuple[str, int]]:
 
 
 def main() -> None:
-    """Print one line for each bug, and the shares."""
+    """Print the shares, and one row for each bug."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     given = parser.parse_args()
-    lines = first = kinds = count = 0
-    print("| bug | right line | right kind | causes |\n|---|---|---|---|")
+    rows = []
+    right: dict[str, list[tuple[bool, bool, bool]]] = {}
     for bug in bugs():
         if given.only not in bug.name:
             continue
-        count += 1
         result = audit(bug.mechanism, bug.claim, bug.pairs, draws=given.draws, seed=given.seed)
-        right = right_lines(bug)
-        named = [[(line.file, line.number) in right for line in c.lines] for c in result.causes[:1]]
+        lines = right_lines(bug)
+        named = [[(line.file, line.number) in lines for line in c.lines] for c in result.causes[:1]]
         has_line = any(any(one) for one in named)
         is_first = any(one[:1] == [True] for one in named)
         wanted = KINDS.get(bug.name, "").split()
         has_kind = any(cause.kind in wanted for cause in result.causes[:2])
-        lines, first, kinds = lines + has_line, first + is_first, kinds + has_kind
+        right.setdefault(bug.source, []).append((has_line, is_first, has_kind))
         found = ", ".join(
             f"{cause.kind} (line {', '.join(str(line.number) for line in cause.lines)})"
             for cause in result.causes[:2]
-        )
+        ).replace("(line )", "(no line)")
         where = "first" if is_first else "yes" if has_line else "no"
-        print(
-            f"| {bug.name} | {where} | {'yes' if has_kind else 'no'} | "
-            f"{found or result.verdict.words} |",
-            flush=True,
+        rows.append(
+            f"| `{bug.name}` | {where} | {'yes' if has_kind else 'no'} | "
+            f"{found or result.verdict.words} |"
         )
-    print(f"\n{count} bugs: right line {lines} ({first} named first), right kind {kinds}")
+        print(rows[-1], file=sys.stderr, flush=True)
+    groups = {"all": [one for group in right.values() for one in group], **right}
+    print(f"| share of bugs | {' | '.join(f'{g}, {len(of)}' for g, of in groups.items())} |")
+    print(f"|---|{'---|' * len(groups)}")
+    words = "right line", "right line named first", "right cause among the first two"
+    for at, what in enumerate(words):
+        counts = [(sum(one[at] for one in group), len(group)) for group in groups.values()]
+        print(f"| {what} | {' | '.join(f'{n} ({n / of:.0%})' for n, of in counts)} |")
+    print("\n| bug | right line | right cause | first two causes |\n|---|---|---|---|")
+    print(*rows, sep="\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ not count. The audit should kill the mutants that violate the claim, and must ki
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 
@@ -69,11 +70,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only mechanisms whose name contains this")
     asked = parser.parse_args()
     cases = {case.correct.__name__: case for case in known.CASES}
-    killed, violating, false = Counter[str](), Counter[str](), 0
-    harmless = Counter[str]()
+    killed, violating = Counter[str](), Counter[str]()
+    harmless, wrong = Counter[str](), Counter[str]()
+    times: list[list[float]] = []
+    odd: list[str] = []
     print(f"{asked.draws:,} draws per dataset, seed {asked.seed}\n")
-    print("| mechanism | kind | mutant | violates | status | certified | draws | seconds |")
-    print("|---|---|---|---|---|---|---|---|")
     for name, case in cases.items():
         if asked.only not in name:
             continue
@@ -90,7 +91,7 @@ def main() -> None:
                 mutants=wanted,
             )
             seconds.append(time.perf_counter() - start)
-        print(f"| {name} | | | | {found.verdict.words} | | | {seconds[0]:.1f}, {seconds[1]:.1f} |")
+        times.append(seconds)
         for mutant in found.mutants:
             if not mutant.kind or mutant.status is MutantStatus.NOT_RUN:
                 continue
@@ -98,18 +99,19 @@ def main() -> None:
             is_harmless = (name, words) in HARMLESS
             (harmless if is_harmless else violating)[mutant.kind] += 1
             killed[mutant.kind] += mutant.killed and not is_harmless
-            false += mutant.killed and is_harmless
-            print(
-                f"| {name} | {mutant.kind} | {words} | {'no' if is_harmless else 'yes'} | "
-                f"{mutant.status} | {mutant.certified_epsilon:.2f} | {mutant.draws:,} | |",
-                flush=True,
-            )
-    for kind in violating | harmless:
-        print(f"{kind}: {killed[kind]} of {violating[kind]} killed, {harmless[kind]} harmless")
-    print(
-        f"\n{sum(killed.values())} of {sum(violating.values())} mutants that violate the claim and "
-        f"{false} of {sum(harmless.values())} harmless mutants were killed"
-    )
+            if mutant.killed and is_harmless:
+                wrong.update([mutant.kind, "all"])
+            if mutant.killed == is_harmless:
+                odd.append(f"{name}: {words} ({mutant.status})")
+            print(f"{name} | {mutant.kind} | {words} | {mutant.status}", file=sys.stderr)
+    print(f"{'kind':<16}{'violate the claim':>17}{'killed':>9}{'harmless':>12}{'killed':>9}")
+    for kind in [*(violating | harmless), "all"]:
+        row = [sum(c.values()) if kind == "all" else c[kind] for c in (violating, killed, harmless)]
+        print(f"{kind:<16}{row[0]:>17}{row[1]:>9}{row[2]:>12}{wrong[kind]:>9}")
+    noise, every = map(sum, zip(*times, strict=True))
+    print(f"\n{every / noise:.2f} times the seconds of audits with mutants of the noise alone")
+    print("survivors that violate the claim, and killed mutants that do not:")
+    print(*(odd or ["none"]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,10 @@ def main() -> None:
     parser.add_argument("--only", default="")
     given = parser.parse_args()
     found, refuted = [], 0
-    print("epsilon | on the smallest pair | users x items | draws | pairs tried | bug: pair")
+    print(
+        "| bug | epsilon | epsilon on the smallest pair | users x items | draws | smallest pair |"
+    )
+    print("|---|---|---|---|---|---|")
     for name, mechanism, claim, pairs in cases():
         if given.only not in name:
             continue
@@ -56,20 +59,20 @@ def main() -> None:
         refuted += result.verdict == "refuted"
         smallest = result.smallest
         if smallest is None or smallest.pair is None:
-            print(f"{result.certified_epsilon:.2f} | {result.verdict.words}, no smaller | {name}")
+            print(f"| {name} | {result.certified_epsilon:.2f} | {result.verdict.words} | | | |")
             continue
         found.append(sizes(smallest.pair))
         users, items = found[-1]
         draws = sum(smallest.draws.values())
         print(
-            f"{result.certified_epsilon:.2f} | {smallest.epsilon.lower:.2f} | {users} x {items} | "
-            f"{draws:,} of {given.draws:,} | {smallest.tried} | {name}: {smallest.words}",
+            f"| {name} | {result.certified_epsilon:.2f} | {smallest.epsilon.lower:.2f} | "
+            f"{users} x {items} | {draws:,} | `{smallest.words}` |",
             flush=True,
         )
     middle = [statistics.median(one) for one in zip(*found, strict=True)]
     print(
-        f"{refuted} refuted; {len(found)} smaller pairs; median {middle[0]:g} users of "
-        f"{middle[1]:g} items"
+        f"\n{refuted} refuted, {len(found)} with a smaller pair; in the median, that pair has "
+        f"{middle[0]:g} users of {middle[1]:g} items"
     )
 
 

@@ -32,7 +32,7 @@ def beside(name):
     return module
 
 
-snippets, check_site = beside("snippets"), beside("check_site")
+snippets, check_site, measure = beside("snippets"), beside("check_site"), beside("measure")
 PAGES = [
     path for path in sorted(DOCS.rglob("*.md")) if path.relative_to(DOCS).parts[0] not in BUILT
 ]
@@ -292,3 +292,77 @@ def test_site_builds_without_a_warning_and_asks_nobody(tmp_path):
     assert not list(check_site.faults(tmp_path))
     assert (tmp_path / "papers" / "index.html").exists()
     assert (tmp_path / "reference-run" / "ledger.html").exists()
+
+
+# --- measurements -----------------------------------------------------------------------------
+
+
+PAGE = """# A page
+
+```sh measured
+echo old
+```
+
+```text
+before
+```
+
+Measured on commit 0123abcd, by hand.
+
+More words.
+
+```sh measured
+printf '| a |\\n|---|\\n| 1 |\\n'
+```
+
+Measured on a commit that nobody knows.
+"""
+
+
+def test_measurements_are_written_into_their_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE, encoding="utf-8")
+    first, second = measure.measurements([page])
+    assert (first.commit, second.commit) == ("0123abcd", "that")
+    assert not first.is_current
+    assert [first.run(), second.run()] == [True, True]
+    text = re.sub(r"^Measured on .* in \d+ seconds on .*$", "STAMP", page.read_text(), flags=re.M)
+    assert text == (
+        "# A page\n\n```sh measured\necho old\n```\n\n```text\nold\n```\n\nSTAMP\n\nMore words.\n\n"
+        "```sh measured\nprintf '| a |\\n|---|\\n| 1 |\\n'\n```\n\n| a |\n|---|\n| 1 |\n\nSTAMP\n"
+    )
+
+
+def test_a_failed_measurement_leaves_its_page_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("echo old", "echo half; exit 3"), encoding="utf-8")
+    before = page.read_text(encoding="utf-8")
+    assert not next(measure.measurements([page])).run()
+    assert page.read_text(encoding="utf-8") == before
+
+
+def test_a_measurement_is_current_if_the_code_is_as_on_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "ROOT", tmp_path)
+    (tmp_path / "dpaudit").mkdir()
+    code = tmp_path / "dpaudit" / "code.py"
+    code.write_text("1", encoding="utf-8")
+    identity = ("-c", "user.name=x", "-c", "user.email=x")
+    for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "x")):
+        assert measure._git(*command)[0] == 0
+    commit = measure._git("rev-parse", "HEAD")[1].strip()
+    one = measure.Measurement(tmp_path / "page.md", "true", commit)
+    (tmp_path / "words.md").write_text("2", encoding="utf-8")
+    assert one.is_current
+    code.write_text("2", encoding="utf-8")
+    assert not one.is_current
+
+
+def test_every_measurement_of_the_pages_is_found_and_has_a_command() -> None:
+    pages = sorted((DOCS / "measured").glob("*.md"))
+    found = list(measure.measurements(pages))
+    assert len(found) == sum(page.read_text("utf-8").count("```sh measured") for page in pages)
+    for one in found:
+        module = one.command.removeprefix("python -m ").split()[0]
+        assert importlib.util.find_spec(module), one.command
