@@ -92,7 +92,7 @@ TESTS_OF_jax := jax
 TESTS_OF_opacus := opacus
 # Pages whose code needs the package.
 PAGES_OF_jax := jax-privacy
-PAGES_OF_opacus := opacus training
+PAGES_OF_opacus := opacus training hugging-face
 
 test-adapters: $(addprefix test-adapters-,$(ADAPTERS)) $(addprefix test-adapters-,$(HUNTS)) \
 	$(addprefix test-adapters-,$(AUDITED)) test-adapters-pitfalls

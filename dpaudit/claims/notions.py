@@ -261,7 +261,7 @@ class Claim(abc.ABC):
         Name of the person or text that makes the claim, such as "few_examples Lemma 18".
     """
 
-    notion: ClassVar[str]
+    notion: ClassVar[str] = "custom"
     """Kind of the claim in stored results."""
     relation: Relation | None = None
     source: str = ""

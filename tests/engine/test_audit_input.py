@@ -203,8 +203,6 @@ SEEDS: list[dict[str, Any]] = [{}, {"seed": 0}]
 
 def test_a_claim_of_ones_own_may_be_audited() -> None:
     class Linear(Claim):
-        notion = "linear"
-
         def delta(self, epsilon: float) -> float:
             return max(0.4 - epsilon / 10, 0.0)
 
@@ -217,6 +215,7 @@ def test_a_claim_of_ones_own_may_be_audited() -> None:
     result = audit(exposes, Linear(), ONE, draws=500, seed=1, mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert result.claim["parameters"] == {"slope": 0.1}
+    assert result.claim["notion"] == "custom"
 
 
 def labels(data: Array, size: int, *, rng: Generator) -> Array:
