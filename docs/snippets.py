@@ -92,7 +92,8 @@ class Page:
             return
         # Results name lines of the code. These lines are numbered within their block, so the
         # numbers stay the same when the page grows.
-        name = f"line {block.line}/{self.path.stem}.py"
+        stem = "your_file" if self.path.stem == "index" else self.path.stem
+        name = f"line {block.line}/{stem}.py"
         lines = block.text.splitlines(keepends=True)
         linecache.cache[name] = (len(block.text), None, lines, name)  # as for a cell of a notebook
         code = compile(block.text, name, "exec")

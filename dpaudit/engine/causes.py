@@ -107,7 +107,7 @@ class _Factor:
     def words(self) -> str:
         times = f"{self.refuted:.2g}"
         little = "this noise" if times == "1" else f"{times} times this noise"
-        return f"on {self.on}, {little} is too little, and {self.suffices:.2g} times may be, too"
+        return f"on {self.on}, {little} is too little, and {self.suffices:.2g} times is not refuted"
 
     @property
     def lines(self) -> Lines:
@@ -248,7 +248,7 @@ class _Inquiry:
         return False if is_sure else None
 
     def _untested(
-        self, evidence: str = "the violation is so small that repairs would need more draws"
+        self, evidence: str = "there were too few draws to try repairs"
     ) -> Iterator[Cause]:
         """Yield the noise as a cause without a factor."""
         keys = () if self.facts.found is None else self.facts.found.keys
@@ -392,11 +392,12 @@ class _Inquiry:
         factor = _LARGER * best.suffices
         if self.trials.refutes(pair, best.of.scaled(factor), draws=self.fine):
             seen = (
-                f"a user whose values are {_FARTHER:g} times as far away needs more than "
-                f"{factor:.2g} times this noise, so nothing seems to clip users"
+                f"{factor:.2g} times is too little if the user's values are {_FARTHER:g} times as "
+                "far away"
             )
             (cause,) = self.causes
-            self.causes = [replace(cause, evidence=f"{cause.evidence}; {seen}")]
+            words = f"{cause.words}, and nothing seems to clip users"
+            self.causes = [replace(cause, words=words, evidence=f"{cause.evidence}; {seen}")]
 
     def _ask_about_delta(self) -> None:
         point = self.task.claim.point

@@ -58,6 +58,8 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
         found += ("other pairs",)
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
         found += ("data with missing items (pass neighbors.portfolio(missing=True))",)
+    if isinstance(space, Portfolio) and space.beyond:
+        found += (space.beyond,)
     if search is not None and search.untried:
         named = list(dict.fromkeys(search.untried))[:_NAMED]
         names = ", ".join(map(repr, named))

@@ -456,6 +456,12 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
         return pairs
     if isinstance(pairs, NeighborPair):
         return PairFamily(pairs.recipe, (pairs,))
+    if is_frame(pairs) or isinstance(pairs, np.ndarray):
+        raise TypeError(
+            "pairs must hold two datasets that differ in one user, got one dataset: "
+            f"{_validate.describe(pairs)}. neighbors.portfolio(data) searches pairs near it (for "
+            "a frame with schema=Schema(user=...)), and NeighborPair(left, right) is one pair"
+        )
     try:
         members = tuple(pairs)
     except TypeError:

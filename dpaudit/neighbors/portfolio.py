@@ -41,6 +41,9 @@ FAR, UNIT = 100.0, 1.0
 FARTHEST = 1e6
 """Value of the farthest user in an undeclared domain."""
 
+_BEYOND_DATA = "values outside those of like=, if data can hold them (pass low= and high=)"
+_BEYOND_COLUMNS = "numbers outside the ranges of the columns, if data can hold them (see Schema)"
+
 _SMALLEST = 1e-5
 _MOST_CELLS = 10**6
 _WHOLE = 2**53  # up to this size, floats represent whole numbers exactly
@@ -72,6 +75,9 @@ class Portfolio:
         value of an argument that the caller did not set.
     items : int, optional
         Default number of items of a user; None if the caller chose the number.
+    beyond : str, optional
+        Values that no pair holds, in words for the report. The default "" means that users have
+        values of many sizes.
     """
 
     name: str
@@ -81,6 +87,7 @@ class Portfolio:
     small: tuple[NeighborPair, ...] = ()
     variant: Callable[..., Portfolio] | None = None
     items: int | None = None
+    beyond: str = ""
 
     def __post_init__(self) -> None:
         _validate.text(name=self.name)
@@ -288,6 +295,7 @@ def _of_tables(
         tuple(space for one in relations for space in tables.spaces(one)),
         variant=lambda relation=relation, items=items: _of_tables(make, items, relation),
         items=tables.default_items,
+        beyond=_BEYOND_COLUMNS,
     )
 
 
@@ -373,7 +381,12 @@ def _of_relation(
     pairs = pairs[:front] + small + pairs[front:] + ends
     if relation != Relation.REPLACE_USER:
         ends += small[_SCALE_DOUBLES]
-    return Portfolio(f"portfolio({arguments})", pairs, tuple(spaces), ends, small)
+    beyond = ""
+    if domain is not None:
+        beyond = f"values outside {domain[0]:g} to {domain[1]:g}, if data can hold them"
+    elif data is not None and dtype.kind in "iuf":
+        beyond = _BEYOND_DATA
+    return Portfolio(f"portfolio({arguments})", pairs, tuple(spaces), ends, small, beyond=beyond)
 
 
 def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:

@@ -25,7 +25,7 @@ def run_lines(run: StoredRun, records: Sequence[Record], report: Path | None) ->
         )
     lines.append(line)
     if adjusted := holm(audits):
-        many = f"all {len(adjusted)} refutations are" if len(adjusted) > 1 else "the refutation is"
+        many = f"the {len(adjusted)} refutations are" if len(adjusted) > 1 else "the refutation is"
         lines.append(
             f"{many} correct except with probability at most {max(adjusted.values()):.2g} (by "
             "Holm's method)"

@@ -123,8 +123,8 @@ def beside(certified: float, claimed: float, digits: int = DIGITS, sign: str = "
 
 
 def count(value: int) -> str:
-    """Return an integer whose thousands are separated by thin spaces."""
-    return f"{value:,}".replace(",", "\u202f")
+    """Return an integer whose thousands are separated by commas."""
+    return f"{value:,}"
 
 
 def share(part: int, whole: int) -> str:

@@ -81,7 +81,7 @@ def test_a_forgotten_clip_is_part_of_the_evidence(clips: bool, relation: str) ->
     pair = NeighborPair(left, right, relation=Relation(relation))
     (cause,) = audited(total, pair, claim=PureDP(1.0)).causes
     assert cause.kind == "noise"
-    assert ("nothing seems to clip users" in cause.evidence) != clips
+    assert ("nothing seems to clip users" in cause.words) != clips
 
 
 def test_whole_numbers_and_labels_are_not_moved_away() -> None:

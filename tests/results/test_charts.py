@@ -441,7 +441,7 @@ def test_wealth_shows_where_it_stopped_and_why():
     result = found()["stopped"]
     chart, path = charts.wealth(result), result.diagnostics.sequential
     assert labels_of(chart) == [
-        "claim refuted at 13.8", "budget: 2\u202f000 draws", "stopped: the claim is refuted"
+        "claim refuted at 13.8", "budget: 2,000 draws", "stopped: the claim is refuted"
     ]  # fmt: skip
     (line,) = [one for one in chart.panels[0].series if one.kind == "line" and not one.label]
     assert (xs(line), ys(line)) == (list(path.draws), list(path.log_wealth))
