@@ -12,10 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit import ArgumentError, NeighborPair, PairError, Relation, neighbors, within_sensitivity
+from dpaudit import (
+    ArgumentError,
+    NeighborPair,
+    PairError,
+    PureDP,
+    Relation,
+    audit,
+    neighbors,
+    within_sensitivity,
+)
 from dpaudit.neighbors import Magnitude, Portfolio, portfolio
 
 Array = NDArray[Any]
@@ -380,3 +390,24 @@ def test_ends_are_some_of_the_pairs_and_follow_the_relation() -> None:
 def test_missing_items_among_whole_numbers_are_told_how_to_be_floats() -> None:
     with pytest.raises(ArgumentError, match=r"low=0\.0 and high=1\.0 for data of floats"):
         portfolio(low=0, high=1, missing=True)
+
+
+def test_a_portfolio_says_which_values_no_pair_holds() -> None:
+    table = portfolio(schema={"paid": (0, 10), "city": ["Aix", "Caen"]})
+    assert portfolio().beyond == portfolio(WORDS).beyond == ""
+    assert portfolio(low=0, high=60).beyond == "values outside 0 to 60, if data can hold them"
+    assert "low= and high=" in portfolio(NUMBERS).beyond
+    assert "ranges of the columns" in table.under(Relation.REPLACE_USER).beyond
+
+    def unclipped(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return data.sum() + rng.laplace(scale=60.0, size=size)
+
+    claim = PureDP(1.0, relation=Relation.ADD_REMOVE_USER)
+    declared = audit(unclipped, claim, portfolio(m=1, low=0, high=60), draws=2000, seed=1)
+    assert "values outside 0 to 60, if data can hold them" in declared.not_covered
+
+
+@pytest.mark.parametrize("data", [np.zeros((3, 2)), pd.DataFrame({"user": [1, 2]})])
+def test_one_dataset_in_place_of_pairs_is_refused_with_the_way_out(data: Any) -> None:
+    with pytest.raises(TypeError, match=r"(?s)got one dataset.*portfolio\(data\) searches"):
+        audit(len, PureDP(1.0), data)

@@ -278,7 +278,7 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         kept.pair_words,
         *(mutant.name for mutant in kept.mutants),
         "all 2,000 per dataset to certify. Guesses by rank need no exploration, since the output "
-        "itself is their score. Learnt events used 600 to explore and 1 400 to certify, per "
+        "itself is their score. Learnt events used 600 to explore and 1,400 to certify, per "
         "dataset",
         "(no guarantee)",
         f"audits/{kinds()['audit'].file_name(kept.id)}",
