@@ -110,7 +110,7 @@ def inside(root: Path, *parts: str) -> Path:
     try:
         real = path.resolve()
         outside = not real.is_relative_to(root.resolve())
-        mode = None if outside or not real.exists() else real.stat().st_mode
+        mode = None if outside or not os.path.lexists(real) else real.lstat().st_mode
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
         raise StoreError(f"{refused}: {error}.") from None
     if outside:

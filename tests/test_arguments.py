@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import inspect
 import itertools
 import re
@@ -844,14 +845,16 @@ def wrong(name: str, call: Call, function: Callable[..., Any]) -> Iterator[str]:
 
 def test_bad_arguments_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    functions = public()
+    functions, calls = public(), table()
+    if importlib.util.find_spec("opendp") is None:
+        del calls["from_opendp"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, call in table().items():
+        for name, call in calls.items():
             with contextlib.suppress(StoreError):
                 (call.call or functions[name])(**call.arguments())
         found = [
-            line for name, call in table().items() for line in wrong(name, call, functions[name])
+            line for name, call in calls.items() for line in wrong(name, call, functions[name])
         ]
     assert not found, f"{len(found)} of them:\n" + "\n".join(found)
 

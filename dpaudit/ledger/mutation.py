@@ -373,6 +373,8 @@ def _baseline(lab: Laboratory, seen: dict[str, list[_Cases]] | None = None) -> l
     cover = coverage.Coverage(
         data_file=None, config_file=False, include=[str(lab.root / "*")], omit=["*/.venv*/*"]
     )
+    if sys.version_info >= (3, 14):  # whose default core knows no contexts
+        cover.set_option("run:core", "ctrace")
     cover.start()
     cover.switch_context(_IMPORT)
     runs = []

@@ -28,7 +28,7 @@ from concurrent.futures import CancelledError, Executor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -101,12 +101,22 @@ def _refuse_other_versions(hashes: dict[str, str]) -> None:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler that also sends cached functions by value."""
+    """A pickler that also sends cached functions by value, and the names of files with code.
+
+    cloudpickle 3.1.3 and newer leave out the names of files. Mutants are found by these names.
+    """
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, CodeType):
+            make, arguments = self.dispatch_table[CodeType](obj)[:2]
+            return _code, (obj.co_filename, make, arguments)
         if isinstance(obj, type(_ORIGINAL)) and obj.__module__ in _by_value():
             return _cached, (obj.__wrapped__, obj.cache_parameters())
         return super().reducer_override(obj)
+
+
+def _code(filename: str, make: Callable[..., CodeType], arguments: tuple[Any, ...]) -> CodeType:
+    return make(*arguments).replace(co_filename=filename)
 
 
 def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:

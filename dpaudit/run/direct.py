@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -244,6 +245,8 @@ def _is_defined_inside(found: Any, root: Path) -> bool:
     """Return whether code inside a directory defines a function or class, or created an object."""
     if isinstance(found, types.ModuleType):
         return False
+    if isinstance(found, functools.partial):  # a routine since Python 3.14
+        return True
     if not (isinstance(found, type | np.ufunc) or inspect.isroutine(found)):
         return True
     module = sys.modules.get(getattr(found, "__module__", None) or "")

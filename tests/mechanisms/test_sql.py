@@ -182,7 +182,8 @@ def test_a_connection_of_the_user_is_taken() -> None:
     import sqlalchemy
 
     def connect() -> Any:
-        connection = sqlalchemy.create_engine("sqlite://").connect()
+        pool = sqlalchemy.pool.NullPool  # with another pool, close() leaves the database open
+        connection = sqlalchemy.create_engine("sqlite://", poolclass=pool).connect()
         connection.connection.create_function("noisy", 1, lambda x: x + 100)
         return connection
 

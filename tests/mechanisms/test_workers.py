@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from dpaudit import (
     StoreError,
     audit,
 )
-from dpaudit.mechanisms import AdditiveNoise, Cluster, Processes
+from dpaudit.mechanisms import AdditiveNoise, Cluster, Processes, workers
 from tests.records import plain
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
@@ -477,3 +479,22 @@ def test_a_folder_whose_first_call_failed_is_free(tmp_path: Path) -> None:
         settings=Settings(cache_dir=tmp_path),
     )
     assert kept.draws["certify"] > 0
+
+
+def test_code_keeps_the_name_of_its_file_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check what cloudpickle 3.1.3 broke: mutants find the noise by the name of the file."""
+    reduce = workers._Pickler.dispatch_table[CodeType]
+
+    def nameless(code: CodeType) -> tuple[Any, ...]:
+        make, arguments = reduce(code)[:2]
+        return make, tuple("?" if one == code.co_filename else one for one in arguments)
+
+    table = {**workers._Pickler.dispatch_table, CodeType: nameless}
+    monkeypatch.setattr(workers._Pickler, "dispatch_table", table)
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile("def own(data):\n    return (lambda: data)()", "own.py", "exec"), space)
+    sent = pickle.loads(workers._dumps(space["own"], []))
+    assert sent.__code__ is not space["own"].__code__
+    assert sent.__code__.co_filename == "own.py"
+    assert sent.__code__.co_consts[1].co_filename == "own.py"
+    assert sent(3) == 3

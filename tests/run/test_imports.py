@@ -48,7 +48,7 @@ UNSEEN = {
     "renamed": "from importlib import import_module as load\nload('direct')",
     "loaded": "from importlib.util import spec_from_file_location as f\nf('a', 'b')",
     "broken": "def",
-    "deep": "+".join(["1"] * 20_000),
+    "deep": "-" * 20_000 + "1",
 }
 
 
