@@ -15,10 +15,11 @@ on which machine it ran:
 
     Measured on 29 November 2026 on commit 0123abcd, in 12 minutes on 2 cores (AMD EPYC).
 
-A measurement is current if `dpaudit/`, `benchmarks/` and `audits/` are as on that commit. All
-measurements that are not current run in turn, and each is written into its page when it ends. So an
-interrupted run continues where it stopped. WORDS select the measurements whose page or command
-contains one of them. `--again` repeats current ones, too, and `--list` runs nothing.
+A measurement is current if the code that it runs, `MEASURED`, has not changed since that commit.
+All measurements that are not current run in turn, and each is written into its page when it ends.
+So an interrupted run continues where it stopped. Commit changes of the code before. WORDS select
+the measurements whose page or command contains at least one of them. `--again` repeats current
+ones, too, and `--list` runs nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MEASURED = ("dpaudit", "benchmarks", "audits")
-"""Directories on which the measurements depend."""
+MEASURED = (
+    *("dpaudit", "benchmarks", "audits", "algorithms", "mutants"),
+    *("pyproject.toml", "constraints.txt"),
+)
+"""Files and directories on which the measurements depend."""
 
 _BLOCK = re.compile(
     r"^```sh measured\n(?P<command>[^\n]+)\n```\n\n"
@@ -56,12 +60,12 @@ class Measurement:
 
     @property
     def is_current(self) -> bool:
-        """Whether the directories that it depends on are as on the commit of its output."""
+        """Whether the code that it depends on is as on the commit of its output."""
         return bool(self.commit) and not _git("diff", "--quiet", self.commit, "--", *MEASURED)[0]
 
     def run(self) -> bool:
         """Run the command, and write its output into the page; return whether it succeeded."""
-        began = time.perf_counter()
+        began, before = time.perf_counter(), state()
         ran = subprocess.run(
             ["bash", "-c", self.command],
             cwd=ROOT,
@@ -73,12 +77,20 @@ class Measurement:
         if ran.returncode:
             print(f"{self.command} ended with exit code {ran.returncode}:\n{ran.stdout}")
             return False
+        if state() != before:
+            print(f"the code changed while {self.command} ran, so its output was not written")
+            return False
         result = f"{framed(ran.stdout)}\n\nMeasured on {stamp(time.perf_counter() - began)}"
-        text = self.page.read_text(encoding="utf-8")
-        for found in _BLOCK.finditer(text):
-            if found["command"] == self.command:
-                start, end = found.span("result")
-                self.page.write_text(text[:start] + result + text[end:], encoding="utf-8")
+
+        def renewed(found: re.Match[str]) -> str:
+            if found["command"] != self.command:
+                return found[0]
+            return found[0][: found.start("result") - found.start()] + result
+
+        text = _BLOCK.sub(renewed, self.page.read_text(encoding="utf-8"))
+        beside = self.page.with_suffix(".new")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(self.page)
         return True
 
 
@@ -88,13 +100,18 @@ def framed(printed: str) -> str:
     return lines if "\n|---" in lines else f"```text\n{lines}\n```"
 
 
+def state() -> tuple[str, str]:
+    """Return the commit, and the changes of the measured code that are not committed."""
+    changes = _git("status", "--porcelain", "--", *MEASURED)[1]
+    return _git("rev-parse", "--short=8", "HEAD")[1].strip(), changes
+
+
 def stamp(seconds: float) -> str:
     """Return the date, the commit, the time and the machine of a measurement."""
     today = datetime.date.today()
     took = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-    commit = _git("rev-parse", "--short=8", "HEAD")[1].strip()
     return (
-        f"{today.day} {today:%B %Y} on commit {commit}, in {took} on {os.cpu_count()} cores "
+        f"{today.day} {today:%B %Y} on commit {state()[0]}, in {took} on {os.cpu_count()} cores "
         f"({_processor()})."
     )
 
@@ -133,13 +150,13 @@ def main() -> int:
     ]
     if not chosen:
         parser.error(f"no measurement contains {' or '.join(asked.words)}")
-    if not asked.list and _git("status", "--porcelain", "--", *MEASURED)[1]:
+    if not asked.list and state()[1]:
         sys.exit(f"commit the changes in {', '.join(MEASURED)} first: the pages name the commit")
     failed = 0
     for one in chosen:
         skips = one.is_current and not asked.again
-        state = "current" if skips else "to do" if asked.list else "runs"
-        print(f"{state:8} {one.page.stem}: {one.command}", flush=True)
+        word = "current" if skips else "to do" if asked.list else "runs"
+        print(f"{word:8} {one.page.stem}: {one.command}", flush=True)
         if not (asked.list or skips):
             failed += not one.run()
     if failed:

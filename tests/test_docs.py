@@ -359,10 +359,22 @@ def test_a_measurement_is_current_if_the_code_is_as_on_its_commit(
     assert not one.is_current
 
 
+def test_the_output_of_changing_code_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE, encoding="utf-8")
+    states = iter([("a", ""), ("b", "")])
+    monkeypatch.setattr(measure, "state", lambda: next(states))
+    assert not next(measure.measurements([page])).run()
+    assert page.read_text(encoding="utf-8") == PAGE
+
+
 def test_every_measurement_of_the_pages_is_found_and_has_a_command() -> None:
     pages = sorted((DOCS / "measured").glob("*.md"))
     found = list(measure.measurements(pages))
     assert len(found) == sum(page.read_text("utf-8").count("```sh measured") for page in pages)
+    assert len({(one.page, one.command) for one in found}) == len(found)
     for one in found:
         module = one.command.removeprefix("python -m ").split()[0]
         assert importlib.util.find_spec(module), one.command

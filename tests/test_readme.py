@@ -31,7 +31,7 @@ def example(page, number):
     """Run one block of Python of a page."""
     names = {"__name__": "__main__"}  # as in a script, so that its functions can be sent to workers
     code = re.findall(r"```python\n(.*?)```", text_of(page), flags=re.DOTALL)[number]
-    name = "index.py" if page == "README.md" else page  # the result names lines of this file
+    name = "your_file.py" if page == "README.md" else page  # the result names lines of this file
     exec(compile(code, name, "exec"), names)
     return names
 

@@ -39,8 +39,8 @@ class Record(TrainerCallback):
         self.released = torch.cat([param.grad.ravel() for param in params])
 
 
-def train(examples, **arguments):
-    """Return the noisy sum of one step, with a new secret seed."""
+def train(examples, *, noise_generator=None, **arguments):
+    """Return the noisy sum of one step, after PyTorch got a new secret seed."""
     torch.manual_seed(secrets.randbits(60))
     model = copy.deepcopy(UNTRAINED)
     model, optimizer, loader = PrivacyEngine().make_private(
@@ -51,6 +51,7 @@ def train(examples, **arguments):
         max_grad_norm=1.0,
         loss_reduction="sum",
         poisson_sampling=False,
+        noise_generator=noise_generator,
     )
     arguments = TrainingArguments(
         tempfile.mkdtemp(), max_steps=1, max_grad_norm=0, report_to="none", save_strategy="no",
@@ -67,11 +68,14 @@ if __name__ == "__main__":
     others = [{"X": torch.eye(3)[at], "y": torch.zeros(1)} for at in range(3)]
     user = {"X": torch.tensor([9.0, 0.0, 0.0]), "y": torch.tensor([100.0])}
     absent = {"X": torch.zeros(3), "y": UNTRAINED.bias.detach()}  # a gradient of 0
-    for name, more in (("default seed", {}), ("a new seed", {"seed": None})):
-        seeds = [{"seed": secrets.randbits(31)} if more else {} for _ in range(2)]
-        with_user = train([*others, user], **seeds[0])
-        without = train([*others, absent], **seeds[1])
+    for name in ("default", "noise_generator=own"):
+        both = []
+        for last in (user, absent):
+            own = {} if name == "default" else {"noise_generator": torch.Generator()}
+            for generator in own.values():
+                generator.manual_seed(secrets.randbits(60))
+            both.append(train([*others, last], **own))
         print(
-            f"{name}: a released sum has norm {with_user.norm():.0f}; "
-            f"with the user minus without: {(with_user - without).norm():.4f}"
+            f"{name}: norm of a released sum {both[0].norm():.0f}, "
+            f"norm of the difference {(both[0] - both[1]).norm():.4f}"
         )

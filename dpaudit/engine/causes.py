@@ -40,7 +40,7 @@ from dpaudit.mutants import (
     record,
     value_lines,
 )
-from dpaudit.neighbors import NeighborPair, item_steps, removal_steps
+from dpaudit.neighbors import NeighborPair, Portfolio, item_steps, removal_steps
 from dpaudit.results import CAUSES, Cause
 
 PRECISION = 1.2
@@ -52,7 +52,7 @@ _SUSPICION = 0.1  # Failure probability of a trial that looks for the factor tha
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
 _FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the other questions.
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
-_FARTHER, _LARGER = 100.0, 10.0  # a distance between users, and noise that covers less than that
+_FARTHER, _LARGER = 1e6, 1e5  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
 _ONE_SIDED = "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma"
 
@@ -387,13 +387,16 @@ class _Inquiry:
     def _ask_about_distance(self) -> None:
         """Ask whether a user whose values are farther away needs still more noise."""
         best, kinds = self.best, [cause.kind for cause in self.causes]
+        space = self.task.space
+        if isinstance(space, Portfolio) and space.beyond:  # data keep to a range, so no clip is due
+            return
         if best is None or kinds != ["noise"] or (pair := _farther(self.pair)) is None:
             return
         factor = _LARGER * best.suffices
         if self.trials.refutes(pair, best.of.scaled(factor), draws=self.fine):
             seen = (
-                f"{factor:.2g} times is too little if the user's values are {_FARTHER:g} times as "
-                "far away"
+                f"{float(f'{factor:.2g}'):,.0f} times is too little if the user's values are "
+                f"{_FARTHER:,.0f} times as far away"
             )
             (cause,) = self.causes
             words = f"{cause.words}, and nothing seems to clip users"
@@ -460,14 +463,11 @@ def _farther(pair: NeighborPair) -> NeighborPair | None:
     The side with the larger values moves away from the other side, or from 0 if the user is absent
     there. Other relations say which values may differ and by how much.
     """
+    moves = pair.relation.name in ("replace_user", "add_remove_user") and pair.users
+    if not (moves and isinstance(pair.form, ArrayForm)):
+        return None
     left, right = np.asarray(pair.left), np.asarray(pair.right)
-    if not (
-        isinstance(pair.form, ArrayForm)
-        and left.dtype.kind == right.dtype.kind == "f"
-        and left.shape[1:] == right.shape[1:]
-        and pair.relation.name in ("replace_user", "add_remove_user")
-        and pair.users
-    ):
+    if left.dtype.kind != "f" or right.dtype.kind != "f" or left.shape[1:] != right.shape[1:]:
         return None
     users = list(pair.users)
     if len(left) == len(right):

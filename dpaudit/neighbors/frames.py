@@ -155,6 +155,11 @@ class Column:
         return self.range.values if isinstance(self.range, Choice) else ()
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether the column holds numbers, and no finite number outside its range."""
+        return not self.categories and not any(map(isfinite, self.special))
+
+    @property
     def low(self) -> Any:
         """The lowest value, or the first category."""
         return self.categories[0] if self.categories else self.range.low

@@ -41,7 +41,7 @@ FAR, UNIT = 100.0, 1.0
 FARTHEST = 1e6
 """Value of the farthest user in an undeclared domain."""
 
-_BEYOND_DATA = "values outside those of like=, if data can hold them (pass low= and high=)"
+_BEYOND_DATA = "values outside the range of like=, if data can hold them (pass low= and high=)"
 _BEYOND_COLUMNS = "numbers outside the ranges of the columns, if data can hold them (see Schema)"
 
 _SMALLEST = 1e-5
@@ -91,6 +91,7 @@ class Portfolio:
 
     def __post_init__(self) -> None:
         _validate.text(name=self.name)
+        _validate.text(empty=True, beyond=self.beyond)
         kinds = {"pairs": NeighborPair, "spaces": SearchSpace}
         kinds |= {"ends": NeighborPair, "small": NeighborPair}
         for field, kind in kinds.items():
@@ -295,7 +296,7 @@ def _of_tables(
         tuple(space for one in relations for space in tables.spaces(one)),
         variant=lambda relation=relation, items=items: _of_tables(make, items, relation),
         items=tables.default_items,
-        beyond=_BEYOND_COLUMNS,
+        beyond=_BEYOND_COLUMNS if any(c.is_bounded for c in tables.columns) else "",
     )
 
 
@@ -383,8 +384,8 @@ def _of_relation(
         ends += small[_SCALE_DOUBLES]
     beyond = ""
     if domain is not None:
-        beyond = f"values outside {domain[0]:g} to {domain[1]:g}, if data can hold them"
-    elif data is not None and dtype.kind in "iuf":
+        beyond = f"values outside {domain[0]} to {domain[1]}, if data can hold them"
+    elif data is not None and isinstance(positions, Interval) and np.unique(data).size > 1:
         beyond = _BEYOND_DATA
     return Portfolio(f"portfolio({arguments})", pairs, tuple(spaces), ends, small, beyond=beyond)
 

@@ -33,5 +33,5 @@ def search_table(record: SearchRecord) -> dict[str, Any]:
         "cost": cost + f"; {len(failed)} gave no valid pair" * bool(failed),
         "draws": spent,
         "rows": rows,
-        "notes": [f"{n}\u202f× {why}" for why, n in Counter(failed).most_common(3)],
+        "notes": [f"{n} × {why}" for why, n in Counter(failed).most_common(3)],
     }

@@ -26,6 +26,7 @@ from dpaudit import (
 )
 from dpaudit.engine.causes import PRECISION, _farther
 from dpaudit.mechanisms import unseeded
+from dpaudit.neighbors import portfolio
 from dpaudit.results import CAUSES
 from dpaudit.store import load_result, save_record
 
@@ -69,9 +70,8 @@ def test_the_factor_of_known_noise_is_bracketed(needed: float) -> None:
 
 
 @pytest.mark.parametrize("relation", ["replace_user", "add_remove_user"])
-@pytest.mark.parametrize("clips", [False, True])
-def test_a_forgotten_clip_is_part_of_the_evidence(clips: bool, relation: str) -> None:
-    most = 3.0 if clips else np.inf
+@pytest.mark.parametrize("most", [3.0, 50.0, np.inf])
+def test_a_forgotten_clip_is_part_of_the_cause(most: float, relation: str) -> None:
 
     def total(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data.clip(0, most).sum() / 20 + rng.laplace(scale=1 / 20, size=size)
@@ -81,14 +81,14 @@ def test_a_forgotten_clip_is_part_of_the_evidence(clips: bool, relation: str) ->
     pair = NeighborPair(left, right, relation=Relation(relation))
     (cause,) = audited(total, pair, claim=PureDP(1.0)).causes
     assert cause.kind == "noise"
-    assert ("nothing seems to clip users" in cause.words) != clips
+    assert ("nothing seems to clip users" in cause.words) == (most == np.inf)
 
 
 def test_whole_numbers_and_labels_are_not_moved_away() -> None:
     numbers = NeighborPair(np.zeros((3, 1)), np.concatenate([np.ones((1, 1)), np.zeros((2, 1))]))
     farther = _farther(numbers)
     assert farther is not None
-    assert farther.right.ravel().tolist() == [100.0, 0.0, 0.0]
+    assert farther.right.ravel().tolist() == [1e6, 0.0, 0.0]
     assert _farther(NeighborPair(numbers.left.astype(int), numbers.right.astype(int))) is None
     labels = NeighborPair(numbers.left, numbers.right, relation=replace_label(0))
     assert _farther(labels) is None
@@ -96,10 +96,29 @@ def test_whole_numbers_and_labels_are_not_moved_away() -> None:
     for pair, side in ((removal, "left"), (removal.swapped(), "right")):
         farther = _farther(pair)
         assert farther is not None
-        assert getattr(farther, side).ravel().tolist() == [1.0, 1.0, 100.0]
+        assert getattr(farther, side).ravel().tolist() == [1.0, 1.0, 1e6]
     absent = NeighborPair(np.zeros((3, 1)), np.zeros((2, 1)), relation=Relation.ADD_REMOVE_USER)
     assert _farther(absent) is None
-    assert _farther(NeighborPair(np.zeros((1, 1)), np.full((1, 1), 1e307))) is None
+    assert _farther(NeighborPair(np.zeros((1, 1)), np.full((1, 1), 1e303))) is None
+
+
+def test_a_range_that_data_keep_to_needs_no_clip() -> None:
+    def total(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.sum() + rng.laplace(scale=0.5, size=size)
+
+    words = [
+        audited(total, portfolio(n_users=3, m=1, **given)).causes[0].words
+        for given in ({}, {"low": 0.0, "high": 1.0})
+    ]
+    assert [("clip" in one) for one in words] == [True, False]
+
+
+def test_ragged_users_keep_their_causes() -> None:
+    def total(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return sum(map(sum, data)) + rng.laplace(scale=0.25, size=size)
+
+    ragged = NeighborPair([[1.0, 0.0], [0.0]], [[0.0, 0.0], [0.0]])
+    assert audited(total, ragged).causes[0].kind == "noise"
 
 
 def test_the_lines_of_a_noise_and_of_its_scale_are_named() -> None:

@@ -213,7 +213,7 @@ def test_cases_that_are_pasted_keep_every_digit_and_huge_ones_are_left_out():
 def test_a_repair_stands_with_its_verdict_and_its_attempts(page):
     text = finding_of(page, "p.two")
     assert f"Repair HOLDS fix {NASTY}" in text
-    assert text.count("it stands property 1 300 12 not applicable 0.97 killed (the mutant)") == 2
+    assert text.count("it stands property 1,300 12 not applicable 0.97 killed (the mutant)") == 2
     assert "repair it stands" in text
     assert "Repair" not in finding_of(page, "p.one")
 

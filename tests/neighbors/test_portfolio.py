@@ -26,7 +26,7 @@ from dpaudit import (
     neighbors,
     within_sensitivity,
 )
-from dpaudit.neighbors import Magnitude, Portfolio, portfolio
+from dpaudit.neighbors import Magnitude, Portfolio, Schema, portfolio
 
 Array = NDArray[Any]
 
@@ -397,6 +397,11 @@ def test_a_portfolio_says_which_values_no_pair_holds() -> None:
     assert portfolio().beyond == portfolio(WORDS).beyond == ""
     assert portfolio(low=0, high=60).beyond == "values outside 0 to 60, if data can hold them"
     assert "low= and high=" in portfolio(NUMBERS).beyond
+    assert portfolio(np.zeros((5, 2))).beyond == ""
+    assert portfolio(schema=Schema(columns={"paid": (0.0, 10.0)}, special=(1e300,))).beyond == ""
+    assert portfolio(schema={"city": ["Aix", "Caen"]}).beyond == ""
+    with pytest.raises(TypeError, match="beyond"):
+        replace(table, beyond=3)
     assert "ranges of the columns" in table.under(Relation.REPLACE_USER).beyond
 
     def unclipped(data: Array, size: int, *, rng: np.random.Generator) -> Array:

@@ -123,7 +123,7 @@ def test_landscape_of_failures_only_can_be_drawn(plain):
 def test_account_counts_everything_that_was_tried():
     table = search_table(RECORD)
     assert table["cost"] == "4 trials, 640 draws per dataset; 1 gave no valid pair"
-    assert table["notes"] == ["1\u202f× the <sides> are equal"]
+    assert table["notes"] == ["1 × the <sides> are equal"]
     assert table["draws"] == "640"
     assert [row["rank"] for row in table["rows"]] == [1, 2, 3]
     first = {"expected": "1.5", "draws": "512", "stage": "final", "note": ""}
