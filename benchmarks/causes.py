@@ -3,7 +3,7 @@
     python -m benchmarks.causes [--draws 100000] [--seed 1] [--only WORDS]
 
 The benchmark audits the 29 bugs of `benchmarks.portfolio`, the 12 bugs of `benchmarks.unseen_bugs`
-and the 16 bugs of `audits/known_bugs`, as a user would who knows no worst pair. For each bug, it
+and the 15 bugs of `audits/known_bugs`, as a user would who knows no worst pair. For each bug, it
 prints the lines and the kinds of cause that the result names first.
 
 A line is right if the correct counterpart of the bug does not contain it. In
