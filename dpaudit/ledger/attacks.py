@@ -28,6 +28,7 @@ from dpaudit.properties import (
     Power,
     Role,
     apart,
+    furthest,
     plain_case,
 )
 from dpaudit.results import AuditResult, Verdict, mutation_score
@@ -37,6 +38,7 @@ FAILURE_PROB = 1e-6
 """Largest probability that a Monte Carlo check refutes a statement that holds."""
 
 _BATCH = 20_000  # draws
+_RELATIVE = 1e-3  # by which a mutant of an equality changes its second value
 Values = Callable[..., Any]
 """Function that returns the two printed sides of a case, or None outside of the hypotheses."""
 Sides = Callable[[Any], tuple[Any, Any] | None]
@@ -175,7 +177,7 @@ class Attack:
         /,
         *,
         cases: Iterable[Changed] | None = None,
-        method: Method = Method.EXACT,
+        method: Method | str = Method.EXACT,
         exact: Changed | Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
         mutant: Changed | Inequality | float | None = MUTANT_FACTOR,
@@ -192,11 +194,14 @@ class Attack:
         ----------
         cases : iterable of dict, optional
             List of cases; each case gives some keywords.
-        method : Method
-            Use EXACT only for all possible cases, or if a proof says that these cases suffice.
+        method : Method or str
+            Use "exact" only for all possible cases, or if a proof says that these cases suffice.
+            Other methods are "numeric", "property" and "monte_carlo".
         **points
             Ranges and lists, of which every combination is judged. Other values are constants.
         """
+
+        method = _method(method)
 
         def attempt(sides: _Sides) -> _Sides:
             found = Cases(points, sides, cases)
@@ -222,7 +227,7 @@ class Attack:
         /,
         *,
         cases: Iterable[Changed] | None = None,
-        method: Method = Method.EXACT,
+        method: Method | str = Method.EXACT,
         tolerance: float = DEFAULT_TOLERANCE,
         floor: float = 0.0,
         mutant: Changed | Inequality | None = None,
@@ -240,7 +245,8 @@ class Attack:
         Parameters
         ----------
         cases, method
-            As for :meth:`sweep`, if the cases are a list or a grid.
+            As for :meth:`sweep`, if the cases are a list or a grid. A search of a domain is always
+            "property".
         tolerance : float
             Allowed difference of each entry, relative to the larger of the two entries.
         floor : float
@@ -248,25 +254,35 @@ class Attack:
             least this size.
         mutant : dict or callable, optional
             Mutant: other values, which must differ from the first value. By default, the second
-            value is multiplied by 1.001.
+            value is multiplied by 1.001, or by 1 plus twice the tolerance if this is larger.
         examples, extremal, **domain
             As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if the
             keywords are a grid.
         """
-        _validate.nonnegative(tolerance=tolerance)
-        _validate.nonnegative(floor=floor)
+        tolerance = _validate.nonnegative(tolerance=tolerance)
+        floor = _validate.nonnegative(floor=floor)
+        method = _method(method)
+        factor = 1.0 + max(_RELATIVE, 2 * tolerance)
 
         def attempt(values: _Sides) -> _Sides:
-            def sides(found: Any) -> tuple[float, float] | None:
+            different: dict[float, tuple[float, float]] = {}
+
+            def compared(found: Any) -> tuple[float, float] | None:
                 return None if found is None else (1.0 + apart(found[0], found[1], floor), 1.0)
+
+            def sides(found: Any) -> tuple[float, float] | None:
+                both = compared(found)
+                if both is not None and both[0] > 1.0 + tolerance:
+                    different[both[0]] = furthest(found[0], found[1], floor)
+                return both
 
             def wrong(**case: Any) -> tuple[float, float] | None:
                 if callable(mutant):
-                    return sides(mutant(**case))
+                    return compared(mutant(**case))
                 found = values(**{**case, **(mutant or {})})
                 if mutant is None and found is not None:
-                    found = found[0], np.asarray(found[1], dtype=float) * 1.001
-                return sides(found)
+                    found = found[0], np.asarray(found[1], dtype=float) * factor
+                return compared(found)
 
             found = Cases(domain, values, cases)
             if cases is None and is_domain(domain):
@@ -294,7 +310,13 @@ class Attack:
                     claim=self._words(claim),
                 )
             error = None if made.tightest is None else made.tightest - 1.0
-            made = replace(made, tightest=None, error=error, trace=None)
+            broken = made.counterexample
+            if broken is not None and broken.lhs in different:
+                left, right = different[broken.lhs]
+                broken = replace(broken, lhs=left, rhs=right)
+            made = replace(made, tightest=None, error=error, trace=None, counterexample=broken)
+            if mutant is None and made.power is not Power.NONE:
+                made = replace(made, mutant=f"the second value times {factor:g}")
             self._add(made, values, mutant, lhs, rhs, snippet, found.words if end_to_end else "")
             return values
 
@@ -397,6 +419,9 @@ class Attack:
 
         Parameters
         ----------
+        snippet : str, optional
+            As for all methods. By default, the program of :meth:`AuditResult.reproducer`, which
+            also names a smaller pair.
         survivors : str, optional
             Why mutants survive, if any mutants do.
         """
@@ -410,7 +435,7 @@ class Attack:
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
             id=f"{ledger.row.id}#{ledger.next_number()}",
             mutants=given if given is None or isinstance(given, str) else [NOISE, *given],
-            settings=Settings(shrink=False),  # a row keeps the pair that refuted the guarantee
+            settings=Settings(shrink=not snippet),  # the search for a program also shrinks the pair
             **options,
         )
         refuted = result.verdict is Verdict.REFUTED
@@ -424,10 +449,15 @@ class Attack:
         killed, judged = mutation_score(result.mutants)
         if judged and not refuted:
             power = Power.KILLED if killed else Power.SURVIVED
-        broken = Counterexample(where, certified, claimed, snippet=snippet) if refuted else None
+        broken = None
+        if refuted:
+            program = result.again.program if result.again is not None else ""
+            given = inspect.cleandoc(snippet) if snippet else program
+            broken = Counterexample(where, certified, claimed, snippet=given)
+        subject = f"{self.subject}: " if self.subject else ""
         self._record(
             Attempt(
-                f"{result.mechanism} is {claim}",
+                f"{subject}{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
                 sum(result.draws.values()) or 1,  # an exact computation judges one pair
                 tightest=certified / claimed if claimed > 0 else math.inf,
@@ -464,7 +494,8 @@ class Attack:
     ) -> None:
         broken = made.counterexample
         if broken is not None:
-            given = inspect.cleandoc(snippet) if snippet else snippet_of(function, broken.case)
+            given = inspect.cleandoc(snippet)
+            given = given or snippet_of(function, broken.case, sign=made.sign)
             made = replace(made, counterexample=replace(broken, snippet=given))
         words = made.mutant
         if isinstance(mutant, Mapping) and made.power is not Power.NONE:
@@ -477,6 +508,12 @@ class Attack:
         self._ledger.record(
             replace(made, role=self.role, subject=self.subject, fix=self.fix, fails=self._fails)
         )
+
+
+def _method(method: Method | str) -> Method:
+    """Return the method of an attempt that judges cases."""
+    judging = tuple(known for known in Method if known is not Method.ARGUMENT)
+    return Method(_validate.choice(judging, method=method))
 
 
 def _itself(found: Any) -> Any:

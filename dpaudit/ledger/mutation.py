@@ -84,8 +84,8 @@ class Outcome(StrEnum):
     """All checks ended as declared, although the mutant is false or makes no difference."""
     NOT_RUN = "not run"
     """No check runs the line."""
-    OTHER = "other"
-    """No mutant of the statement: it changes what is tested, and no printed formula."""
+    OTHER = "no statement"
+    """No mutant of the statement: it changes what is tested, or it raises an error."""
 
 
 @dataclass(frozen=True)
@@ -492,7 +492,11 @@ def _tried(lab: Laboratory, mutant: SourceMutant, rows: Sequence[Run]) -> dict[s
     """Run checks on a mutant until one of them kills it."""
     _plant(lab.root / mutant.file, mutant.applied)
     for run in rows:
-        if trouble := _trouble(lab, run)[0]:
+        try:
+            trouble, _ = _trouble(lab, run)
+        except BaseException as error:
+            trouble = f"{type(error).__name__}: {error}"
+        if trouble:
             return {"by": run.id, "how": trouble}
     return {"outcome": Outcome.SURVIVED}
 
@@ -502,10 +506,7 @@ def _trouble(
 ) -> tuple[str, float | None]:
     """Return why a check does not end as declared, or "", and its tightest ratio."""
     check = getattr(lab.imported(run.path), run.name)
-    try:
-        row = lab.run(check, run.path, watch, profile)
-    except BaseException as error:
-        return f"{type(error).__name__}: {error}", None
+    row = lab.run(check, run.path, watch, profile)
     return row.mismatch or "", row.tightest
 
 
@@ -654,7 +655,10 @@ def _compared(
     killed, tightest = {}, -math.inf
     for run in rows:
         found.append(_Comparison(seen[run.id]))
-        trouble, tight = _trouble(lab, run, found[-1])
+        try:
+            trouble, tight = _trouble(lab, run, found[-1])
+        except BaseException:  # no author prints a formula that cannot be computed
+            return {"outcome": Outcome.OTHER}
         tightest = max(tightest, -math.inf if tight is None else tight)
         if trouble:
             killed = {"by": run.id, "how": trouble}
@@ -671,7 +675,10 @@ def _compared(
     if not any(one.stronger for one in found):
         return {**survivor, "outcome": Outcome.WEAKER}
     for run in rows:  # a stronger statement is attacked with a larger budget
-        trouble, _ = _trouble(lab, run, profile=_LARGER[lab.profile])
+        try:
+            trouble, _ = _trouble(lab, run, profile=_LARGER[lab.profile])
+        except BaseException:
+            return {"outcome": Outcome.OTHER}
         if trouble:
             return {**survivor, "outcome": Outcome.LATE, "by": run.id, "how": trouble}
     return {**survivor, "outcome": Outcome.LOOSE}
@@ -704,7 +711,6 @@ def mutate(lab: Laboratory, cache: Path) -> tuple[Mutants, tuple[Survivor, ...]]
     cache.parent.mkdir(parents=True, exist_ok=True)
     statements, algorithms = lab.mutate_statements(), lab.mutate_algorithms(targets)
     _keep(cache, [*statements, *algorithms], "w")  # without the fates of older code
-    statements = [fate for fate in statements if fate.outcome is not Outcome.OTHER]
     survivors = [_survivor(fate, fate.rows) for fate in statements if fate.outcome in _LISTED]
     survivors += [_survivor(fate, ()) for fate in algorithms if fate.outcome in _LISTED]
     files = [*targets, *(path.relative_to(lab.root).as_posix() for path in lab.folder.glob("*.py"))]

@@ -326,13 +326,15 @@ class StatementResult:
         return math.fsum(attempt.failure_prob for attempt in self.attempts)
 
     @property
+    def broken(self) -> Attempt | None:
+        """The first attempt that broke the statement, or a step of a broken proof."""
+        attempts = (*self.on_statement, *self.broken_steps)
+        return next((attempt for attempt in attempts if attempt.violated), None)
+
+    @property
     def counterexample(self) -> Counterexample | None:
-        """The first counterexample to the statement, or to the step of a broken proof."""
-        for attempts in (self.on_statement, self.broken_steps):
-            for attempt in attempts:
-                if attempt.counterexample is not None:
-                    return attempt.counterexample
-        return None
+        """The counterexample of the first broken attempt."""
+        return None if self.broken is None else self.broken.counterexample
 
     @property
     def power(self) -> Power:

@@ -79,7 +79,7 @@ class StatementSection(Section[StatementResult]):
         for attempt in attempts:
             if (counterexample := attempt.counterexample) is not None:
                 lines.append(f"  broken     {attempt.claim}")
-                lines.append(f"  found      {words.counterexample_words(counterexample)}")
+                lines.append(f"  found      {words.counterexample_words(attempt)}")
                 lines.append(f"  where      {short(words.case_line(counterexample.case), _CASE)}")
                 break
         if record.note:
@@ -91,8 +91,8 @@ class StatementSection(Section[StatementResult]):
     def numbers(self, record: StatementResult) -> str:
         """Return the verdict, the tightest ratio, the number of cases, and the counterexample."""
         parts = [f"{record.verdict.words}: ratio {record.tightest!r}", words.cases_words(record)]
-        if (counterexample := record.counterexample) is not None:
-            parts.append(words.counterexample_words(counterexample))
+        if record.broken is not None:
+            parts.append(words.counterexample_words(record.broken))
         return ", ".join(parts)
 
     def is_judged(self, record: StatementResult) -> bool:

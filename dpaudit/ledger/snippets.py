@@ -23,7 +23,7 @@ _WIDTH = 100
 _OURS = ("dpaudit", "algorithms")
 
 
-def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
+def snippet_of(function: Callable[..., Any], case: Mapping[str, Any], *, sign: str = ">") -> str:
     """Return a program that prints both sides of a case.
 
     Empty if all such programs are too long.
@@ -34,6 +34,8 @@ def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
         ``function(**case) -> (lhs, rhs)``.
     case : mapping
         Plain data of a counterexample. Keys that the function does not take are omitted.
+    sign : str
+        Printed between the two sides.
     """
     program = Program(refused=_OURS)
     try:
@@ -54,7 +56,12 @@ def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    lines = [*program.imports(), *program.definitions, *call.splitlines(), 'print(lhs, ">", rhs)']
+    lines = [
+        *program.imports(),
+        *program.definitions,
+        *call.splitlines(),
+        f'print(lhs, "{sign}", rhs)',
+    ]
     lines = [line for part in lines for line in part.splitlines()]
     if len(lines) > LINES or any(len(line) > _WIDTH + 20 for line in lines):
         return ""

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpaudit.ledger.sources import nodes_of_sides
+
 MOST = 10
 """Default number of mutants of a function."""
 
@@ -29,8 +31,9 @@ _SWAPPED |= {
     "intersection": "union",
 }  # fmt: skip
 _REMOVED = ("sqrt", "abs", "fabs", "project", "clip", "ceil", "floor", "cumsum", "sorted", "sort")
-"""Functions whose call is replaced by its first argument."""
+"""Functions whose call is replaced by its first argument, or by the object of a method."""
 _METHODS = ("project",)
+"""Methods whose call is replaced by the argument all the same."""
 _KEYWORDS = {
     "axis", "dtype", "strict", "keepdims", "copy", "ndmin", "rtol", "atol", "xtol", "maxiter",
     "stacklevel", "initial", "where", "out", "method", "casting", "order", "name", "maxsize",
@@ -83,7 +86,8 @@ class SourceMutant:
         code itself, or of the body of the function for a default value.
     side : str
         For a formula in a check: "right" for the printed side of the inequality, "left" for the
-        other side, and "" if the code belongs to no side alone.
+        other side, and "" if the code belongs to no side alone. A value that is assigned to a name
+        belongs to the sides that use the name.
     number : int
         Number of the place among all places of the function where this code gets this replacement.
     """
@@ -135,7 +139,9 @@ def source_mutants(
     checks : bool
         Whether the module holds checks of statements. In that case, only formulas are changed:
         functions, and numbers that an attempt passes to a function. Budgets of searches, domains
-        and definitions of mutants are not changed.
+        and definitions of mutants are not changed, nor what belongs to the left side alone. The
+        attempts of a check share its mutants in turns, and each attempt gets at least one. The
+        right side of an attempt comes first.
     """
     tree = ast.parse(source)
     guards = {node.name for node, _ in _functions(tree, "") if _is_guard(node)}
@@ -146,7 +152,8 @@ def source_mutants(
     for node, name in _functions(tree, ""):
         if node.name in guards or node.name in options:
             continue
-        functions[name] = _spread(list(found.of(node, name)), most)
+        own = list(found.of(node, name))
+        functions[name] = _chosen(own, node, most) if checks else _spread(own, most)
     return sorted(itertools.chain(*functions.values()), key=lambda m: (m.line, m.column, m.new))
 
 
@@ -210,6 +217,27 @@ def _is_guard(function: ast.FunctionDef) -> bool:
     return any(isinstance(node, ast.Raise) for node in nodes) and not returns
 
 
+def _chosen(
+    mutants: Sequence[SourceMutant], function: ast.FunctionDef, most: int
+) -> list[SourceMutant]:
+    """Choose mutants of formulas in turns over the attempts of a check, right sides first."""
+    inner = [node for node in function.body if isinstance(node, ast.FunctionDef)]
+    attempts: dict[int, list[SourceMutant]] = {}
+    for mutant in mutants:
+        if mutant.side != "left":
+            place = sum(mutant.line > (node.end_lineno or 0) for node in inner)
+            attempts.setdefault(place, []).append(mutant)
+    turns = itertools.zip_longest(
+        *(
+            _spread([m for m in own if m.side == "right"], most)
+            + _spread([m for m in own if m.side != "right"], most)
+            for own in attempts.values()
+        )
+    )
+    chosen = [mutant for turn in turns for mutant in turn if mutant is not None]
+    return chosen[: max(most, len(attempts))]
+
+
 def _spread(mutants: Sequence[SourceMutant], most: int) -> list[SourceMutant]:
     """Choose mutants in turns over the lines, and over the kinds within a line."""
     lines: dict[int, list[SourceMutant]] = {}
@@ -242,8 +270,12 @@ class _Finder:
         options: frozenset[str],
         checks: bool,
     ) -> None:
+        imports = [node for node in parents if isinstance(node, ast.Import)]
+        names = [alias.asname or alias.name for node in imports for alias in node.names]
+        self._modules = {name.partition(".")[0] for name in names}
         self._lines = [line.encode() for line in source.splitlines(keepends=True)]
         self._file, self._parents, self._options, self._checks = file, parents, options, checks
+        self._sides: dict[ast.FunctionDef, tuple[set[ast.AST], set[ast.AST]]] = {}
         self._known: set[tuple[int, int, str, str]] = set()
         self._numbers: Counter[tuple[str, str, str]] = Counter()
 
@@ -271,14 +303,16 @@ class _Finder:
                     )  # fmt: skip
 
     def _side(self, node: ast.AST) -> str:
-        """Return on which side of an inequality an expression stands."""
-        while node in self._parents and not isinstance(node, ast.stmt):
-            parent = self._parents[node]
-            pair = isinstance(parent, ast.Tuple) and len(parent.elts) == 2
-            if pair and isinstance(self._parents[parent], ast.Return):
-                return "left" if parent.elts[0] is node else "right"  # type: ignore[attr-defined]
-            node = parent
-        return ""
+        """Return to which side of an inequality an expression belongs."""
+        inside: ast.AST | None = node
+        while inside is not None and not isinstance(inside, ast.FunctionDef):
+            inside = self._parents.get(inside)
+        if inside is None:
+            return ""
+        if inside not in self._sides:
+            self._sides[inside] = nodes_of_sides(inside)
+        left, right = self._sides[inside]
+        return "left" if node in left else "right" if node in right else ""
 
     def _text(self, node: Any) -> str:
         first, last = int(node.lineno) - 1, int(node.end_lineno) - 1
@@ -437,7 +471,9 @@ class _Finder:
                 start, dot = "", ""
             if not (name in ("log2", "log") and len(node.args) > 1):
                 yield node, "function", f"{start}{dot}{other}({inputs})"
-        if name in _REMOVED and len(node.args) >= 1:
+        if name in _REMOVED and isinstance(function, ast.Attribute) and self._is_method(function):
+            yield node, "call", self._in(function.value)
+        elif name in _REMOVED and len(node.args) >= 1:
             yield node, "call", self._in(node.args[0])
         starred = any(isinstance(argument, ast.Starred) for argument in node.args)
         if name in ("max", "min", "maximum", "minimum") and len(node.args) == 2 and not starred:
@@ -447,6 +483,14 @@ class _Finder:
             first = "" if len(node.args) == 1 else f"{self._text(node.args[0])}, "
             end = node.args[min(1, len(node.args) - 1)]
             yield node, "range", f"range({first}{self._in(end)} - 1)"
+
+    def _is_method(self, function: ast.Attribute) -> bool:
+        """Return whether a call is that of an object's method, and not of a module's function."""
+        root: ast.AST = function.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        is_module = isinstance(root, ast.Name) and root.id in self._modules
+        return not is_module and function.attr not in _METHODS
 
     def _IfExp(self, node: ast.IfExp) -> Iterator[tuple[Any, str, str]]:
         yield node, "branch", self._in(node.body)

@@ -103,19 +103,24 @@ def _sides(code: CodeType) -> dict[Any, str]:
     function = _tree(code.co_filename).get((code.co_name, code.co_firstlineno))
     if function is None:
         return {}
-    found: dict[str, set[ast.AST]] = {"left": set(), "right": set()}
-    for node in ast.walk(function):
-        pair = node.value if isinstance(node, ast.Return) else None
-        if isinstance(pair, ast.Tuple) and len(pair.elts) == 2:
-            for side, part in zip(found, pair.elts, strict=True):
-                _follow(part, function, found[side])
-    only = {"left": found["left"] - found["right"], "right": found["right"] - found["left"]}
     return {
         (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset): side
-        for side, nodes in only.items()
+        for side, nodes in zip(("left", "right"), nodes_of_sides(function), strict=True)
         for node in nodes
         if isinstance(node, ast.Call)
     }
+
+
+def nodes_of_sides(function: ast.FunctionDef) -> tuple[set[ast.AST], set[ast.AST]]:
+    """Return the expressions on which only the left, or only the right returned side depends."""
+    left: set[ast.AST] = set()
+    right: set[ast.AST] = set()
+    for node in ast.walk(function):
+        pair = node.value if isinstance(node, ast.Return) else None
+        if isinstance(pair, ast.Tuple) and len(pair.elts) == 2:
+            _follow(pair.elts[0], function, left)
+            _follow(pair.elts[1], function, right)
+    return left - right, right - left
 
 
 def _follow(part: ast.AST, function: ast.AST, found: set[ast.AST]) -> None:

@@ -204,11 +204,14 @@ def as_python(case: Mapping[str, Any]) -> str:
     return head + text.replace("\n", "\n       ")
 
 
-def counterexample_words(counterexample: Counterexample) -> str:
-    """Return both sides of a claim at its counterexample."""
-    if counterexample.nan:
+def counterexample_words(attempt: Attempt) -> str:
+    """Return both sides of a claim at its counterexample, or "" if there is none."""
+    found = attempt.counterexample
+    if found is None:
+        return ""
+    if found.nan:
         return "a side is NaN"
-    return f"lhs = {exact(counterexample.lhs)} > rhs = {exact(counterexample.rhs)}"
+    return f"lhs = {exact(found.lhs)} {attempt.sign} rhs = {exact(found.rhs)}"
 
 
 def case_line(case: Mapping[str, Any]) -> str:

@@ -72,7 +72,8 @@ class Counterexample:
         The inputs as plain data, which can be passed to the check again.
     lhs, rhs : float
         The two sides of the claim for this case. A claim fails if a side is NaN. A NaN is stored as
-        the infinity that breaks the claim.
+        the infinity that breaks the claim. For an equality of arrays, the two entries that differ
+        most.
     exact : bool
         Whether the sides were also computed in exact or high-precision arithmetic.
     nan : bool
@@ -203,6 +204,11 @@ class Attempt:
     def violated(self) -> bool:
         """Whether a counterexample was found."""
         return self.counterexample is not None
+
+    @property
+    def sign(self) -> str:
+        """The sign between the two sides of a counterexample."""
+        return ">" if self.error is None else "≠"
 
     @property
     def empty(self) -> bool:

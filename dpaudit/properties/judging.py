@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.errors import ArgumentError
 from dpaudit.properties.attempt import Counterexample, plain_case, ratio
@@ -149,11 +150,24 @@ def apart(a: Any, b: Any, floor: float) -> float:
     if left.shape != right.shape:
         raise ArgumentError(f"values must have equal shapes, got {left.shape} and {right.shape}")
     left, right = left.astype(float), right.astype(float)
-    different = ~(left == right)  # equal infinities agree, but a NaN agrees with no value
-    left, right = left[different], right[different]
+    differences = _differences(left, right, floor)
+    return math.inf if np.isnan(differences).any() else float(differences.max(initial=0.0))
+
+
+def furthest(a: Any, b: Any, floor: float) -> tuple[float, float]:
+    """Return the two entries whose relative difference is :func:`apart`."""
+    left, right = np.ravel(a).astype(float), np.ravel(b).astype(float)
+    at = int(np.argmax(_differences(left, right, floor)))  # the first NaN, if there is one
+    return float(left[at]), float(right[at])
+
+
+def _differences(
+    left: NDArray[np.float64], right: NDArray[np.float64], floor: float
+) -> NDArray[np.float64]:
+    """Return relative differences; a NaN agrees with no value, but equal infinities agree."""
     with np.errstate(invalid="ignore"):
-        apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
-    return math.inf if np.isnan(apart).any() else float(apart.max(initial=0.0))
+        size = np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
+        return np.where(left == right, 0.0, np.abs(left - right) / np.where(size > 0, size, 1.0))
 
 
 def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:

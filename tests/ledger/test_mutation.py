@@ -55,6 +55,7 @@ def changes(code: str, **options: object) -> dict[str, set[str]]:
         ("min(x, y)", "min(x, y)", {"max(x, y)", "x", "y"}),
         ("x.sum()", "x.sum()", {"x.max()"}),
         ("math.sqrt(x)", "math.sqrt(x)", {"x"}),
+        ("x.clip(y, z)", "x.clip(y, z)", {"x"}),
         ("math.log(x)", "math.log(x)", {"math.log2(x)"}),
         ("x < y", "x < y", {"(x > y)", "(x <= y)"}),
         ("x and y", "x and y", {"(x or y)", "(x)", "(y)"}),
@@ -65,7 +66,7 @@ def changes(code: str, **options: object) -> dict[str, set[str]]:
     ],
 )
 def test_each_part_of_a_formula_is_changed(expression: str, old: str, new: set[str]) -> None:
-    found = changes(f"def f(x, y, z):\n    return {expression}\n")
+    found = changes(f"import math\n\ndef f(x, y, z):\n    return {expression}\n")
     assert found[old] == new
 
 
@@ -108,6 +109,31 @@ def test_lines_take_turns_if_there_are_more_mutants_than_wanted() -> None:
     code = "def f(x):\n" + "".join(f"    x = x * {n}.5 + {n}\n" for n in range(2, 6))
     lines = [m.line for m in source_mutants(code + "    return x\n", most=4)]
     assert lines == [2, 3, 4, 5]
+
+
+def test_the_attempts_of_a_check_share_its_mutants_and_right_sides_come_first() -> None:
+    code = """
+    @statement("p.a")
+    def check(ledger):
+        @ledger.falsify("first", **domain)
+        def first(x, m):
+            scale = np.sqrt(x) + 5 * x - 2 * m
+            left = np.minimum(3 * x, scale)
+            if x < 2 * m:
+                return None
+            bound = 7 * m
+            return 4 * left, bound
+
+        @ledger.falsify("second", **domain)
+        def second(x, m):
+            return 4 * (x + 3), x / m
+    """
+    found = source_mutants(textwrap.dedent(code), "m.py", most=4, checks=True)
+    assert [mutant.old for mutant in found] == ["7 * m", "7", "7 * m", "x / m"]
+    assert {mutant.side for mutant in found} == {"right"}
+    most = source_mutants(textwrap.dedent(code), "m.py", most=10**6, checks=True)
+    assert not any(mutant.side == "left" for mutant in most)
+    assert {"x < 2 * m", "7", "x / m"} <= {mutant.old for mutant in most}
 
 
 @pytest.mark.parametrize(
@@ -236,6 +262,17 @@ def test_a_mutant_of_a_statement_is_killed_weaker_or_loose(project: Path) -> Non
     loose = next(fate for fate in fates if fate.outcome is Outcome.LOOSE)
     assert loose.tightest == pytest.approx(1.0)
     assert loose.rows == ("toy.lemma1",)
+
+
+def test_a_formula_that_cannot_be_computed_kills_nothing(project: Path) -> None:
+    path = project / "audits" / "toy" / "ledger_toy.py"
+    text = path.read_text().replace("factor * bound\n", "factor * np.cumsum([bound]).sum()\n")
+    path.write_text(text)
+    fates = laboratory(project).mutate_statements()
+    broken = next(fate for fate in fates if fate.mutant.new == "[bound]")  # has no method `sum`
+    assert broken.outcome is Outcome.OTHER
+    kept = next(fate for fate in fates if fate.mutant.new == "4.0")
+    assert kept.outcome is Outcome.WEAKER
 
 
 def ended() -> None:
