@@ -200,7 +200,6 @@ class Attack:
         **points
             Ranges and lists, of which every combination is judged. Other values are constants.
         """
-
         method = _method(method)
 
         def attempt(sides: _Sides) -> _Sides:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpaudit.ledger.coverage import NOT_RUN
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
-from dpaudit.properties import Attempt, Counterexample, Method, Power
+from dpaudit.properties import Attempt, Method, Power
 from dpaudit.report import replay_command
 from dpaudit.results import LARGEST_RATIO, number
 
