@@ -3,7 +3,7 @@
 Words after the language of a fence say what to do with the code.
 
 - ```` ```python ```` runs in the one namespace of its page.
-- ```` ```python file=NAME ```` is written into a file instead.
+- ```` ```python file=NAME ```` is written into a file instead, in any language.
 - ```` ```python needs=PACKAGE ```` runs if the package is installed, and is only compiled
   otherwise.
 - ```` ```sh run ```` runs in a shell; `run=1` must end with exit code 1.
@@ -78,18 +78,20 @@ class Page:
             if block.language == "text" and block.word("output") is not None:
                 if self.printed is not None:
                     yield block, self.printed
+            elif name := block.word("file"):
+                self._write(name, block.text)
             elif block.language == "python":
                 self._python(block)
             elif block.language == "sh" and block.word("run") is not None:
                 self._shell(block)
 
+    def _write(self, name: str, text: str) -> None:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+        if os.getcwd() not in sys.path:  # as if the next blocks were a script beside the file
+            sys.path.insert(0, os.getcwd())
+
     def _python(self, block: Block) -> None:
-        if name := block.word("file"):
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).write_text(block.text, encoding="utf-8")
-            if os.getcwd() not in sys.path:  # as if the next blocks were a script beside the file
-                sys.path.insert(0, os.getcwd())
-            return
         # Results name lines of the code. These lines are numbered within their block, so the
         # numbers stay the same when the page grows.
         stem = "your_file" if self.path.stem == "index" else self.path.stem

@@ -494,7 +494,8 @@ class Attack:
         broken = made.counterexample
         if broken is not None:
             given = inspect.cleandoc(snippet)
-            given = given or snippet_of(function, broken.case, sign=made.sign)
+            sign = made.sign.replace("≠", "!=")  # which every console can print
+            given = given or snippet_of(function, broken.case, sign=sign)
             made = replace(made, counterexample=replace(broken, snippet=given))
         words = made.mutant
         if isinstance(mutant, Mapping) and made.power is not Power.NONE:

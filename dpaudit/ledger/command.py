@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -71,11 +71,14 @@ class LedgerDisplay(RunDisplay):
     def _close(self, session: AuditSession, run: StoredRun) -> None:
         self.rows = by_kind(session.records)[STATEMENT.name]
         if self.rows:
-            print_ledger(self.rows, self._file)
+            old = {kept.id for kept in run.kept if not kept.current and kept.kind == STATEMENT.name}
+            print_ledger(self.rows, self._file, old=old)
         super()._close(session, run)
 
 
-def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
+def print_ledger(
+    rows: Sequence[StatementResult], file: IO[str] | None = None, *, old: Container[str] = ()
+) -> None:
     """Print the rows of a ledger as a table, without rows that were not run.
 
     Parameters
@@ -84,12 +87,14 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
         Rows in the order of their papers.
     file : file, optional
         Output file. The default is standard output.
+    old : container of str, optional
+        Ids of rows that come from an earlier run with other code or settings.
     """
     console = Console(file=file, highlight=False)
     if not console.is_terminal:
         console = Console(file=file, highlight=False, width=_FILE_WIDTH)
     listed = [row for row in rows if not words.is_left_out(row)]
-    cells = [_cells(row) for row in listed]
+    cells = [_cells(row, is_old=row.id in old) for row in listed]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
     note_width = console.width - sum(widths) - 3 * len(widths) - 2
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
@@ -107,11 +112,11 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
         console.print(table)
 
 
-def _cells(row: StatementResult) -> list[str]:
+def _cells(row: StatementResult, *, is_old: bool) -> list[str]:
     """Return the cells of the table, without the headings."""
     return [
         row.id,
-        row.verdict.words + " !" * (row.mismatch is not None),
+        row.verdict.words + " (old code)" * is_old + " !" * (row.mismatch is not None),
         words.method_words(row),
         words.ratio_words(row.tightest),
         words.examples_words(row),
@@ -201,7 +206,8 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
         click.echo("the run was interrupted")
     if json_file is not None:
         write_rows(json_file, rows)
-    failed = not run_record.complete or any(row.mismatch for row in rows)
+    failed = not run_record.complete or bool(run_record.problems)
+    failed |= any(row.mismatch for row in rows)
     failed |= STATEMENT.name in lost and paper is None
     return FAILED if failed else OK
 

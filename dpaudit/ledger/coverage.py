@@ -24,6 +24,11 @@ NOT_RUN = "not run: "
 BROKE_OFF = "The check broke off: "
 """Beginning of the note of a row whose check reached no verdict."""
 
+_UNCHECKED = (
+    "{id} has no check. Write one, or one that says why there is no verdict: "
+    'ledger.conclude("open", why)'
+)
+
 
 @dataclass
 class LedgerFile:
@@ -56,6 +61,8 @@ def account(
     files: Mapping[Path, LedgerFile],
     results: Iterable[StatementResult],
     lost: Mapping[str, str] | None = None,
+    *,
+    is_part: bool = False,
 ) -> tuple[list[StatementResult], list[str]]:
     """Return a row for each statement of the papers that have a file, in the order of each paper.
 
@@ -68,13 +75,17 @@ def account(
     lost : mapping, optional
         Reasons why tests produced no row, by their pytest ids. For example, a check may end its
         worker process and produce no row.
+    is_part : bool, optional
+        Whether the run is of selected statements only. Then a statement without a check is no
+        problem.
 
     Returns
     -------
     rows : list of StatementResult
         Rows by paper name. Rows whose text comes from a check come after the rows of the table.
     problems : list of str
-        Messages about tables that cannot be read, and about errata that disagree with the rows.
+        Messages about tables that cannot be read, statements without a check, and errata that
+        disagree with the rows.
     """
     made = {(result.paper, result.id): result for result in results}
     left = dict(made)
@@ -94,16 +105,17 @@ def account(
         table, first = stated.rows, len(rows)
         own = {id: row for part in parts.values() for id, row in part.own.items()}
         partly = bool(set(ledger_files(next(iter(parts)))) - set(parts))
+        is_whole = not (is_part or partly or any(part.problem for part in parts.values()))
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
             if row.same_as and not any(id in part.checks for part in parts.values()):
                 # the row that an earlier run stored for the statement is replaced
                 found = _taken_over(row, made.get((paper, row.same_as)))
-            rows.append(
-                found
-                if found is not None
-                else open_row(row, _why_open(id, parts, lost or {}, partly=partly))
-            )
+            if found is None:
+                found = open_row(row, _why_open(id, parts, lost or {}, partly=partly))
+                if is_whole and not any(id in part.checks for part in parts.values()):
+                    problems.append(_UNCHECKED.format(id=id))
+            rows.append(found)
         problems += erratum_problems(stated, rows[first:])
     return rows + list(left.values()), problems
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit.errors import StoreError
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
-from dpaudit.ledger.paper import TABLE, Statement, paper_at, paper_of
+from dpaudit.ledger.paper import TABLE, Statement, algorithm_paths, paper_at, paper_of
 from dpaudit.ledger.rows import StatementResult
 from dpaudit.ledger.statements import Mark, marked
 from dpaudit.results import short
@@ -59,13 +59,18 @@ class CheckJob(Job):
             from dpaudit.ledger.attempts import Ledger
 
             paper = paper_at(item.path)
+            algorithms: list[Path] = []
+            try:
+                algorithms = algorithm_paths(paper, self.root)
+            except StoreError as error:
+                self.fault = str(error)
             self.ledger = Ledger(
                 row,
                 paper=paper,
                 found=mark.found,
                 profile=self.settings.profile,
                 seed=self.settings.seed,
-                algorithms=[self.root / part for part in paper.algorithms],
+                algorithms=algorithms,
             )
         if not self.fault and "ledger" not in getattr(item, "fixturenames", ()):
             self.fault = (

@@ -41,11 +41,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpaudit import _json
-from dpaudit.errors import ArgumentError, StoreError
+from dpaudit.errors import ArgumentError
 from dpaudit.ledger.attacks import Sides, Values
 from dpaudit.ledger.attempts import Ledger
 from dpaudit.ledger.cases import Cases
-from dpaudit.ledger.paper import ledger_files, paper_at
+from dpaudit.ledger.paper import algorithm_paths, ledger_files, paper_at
 from dpaudit.ledger.rows import StatementResult
 from dpaudit.ledger.source import SourceMutant, source_mutants
 from dpaudit.ledger.statements import marked
@@ -706,7 +706,7 @@ def mutate(lab: Laboratory, cache: Path) -> tuple[Mutants, tuple[Survivor, ...]]
     """
     paper = paper_at(lab.folder / "ledger_.py")
     before = paper.mutants
-    targets = [file for part in paper.algorithms for file in _files(lab.root, part)]
+    targets = [file for path in algorithm_paths(paper, lab.root) for file in _files(lab.root, path)]
     lab = replace(lab, left_out=tuple(before.left_out), cache=cache)
     cache.parent.mkdir(parents=True, exist_ok=True)
     statements, algorithms = lab.mutate_statements(), lab.mutate_algorithms(targets)
@@ -738,11 +738,8 @@ def _place(survivor: Survivor) -> tuple[int, str]:
     return _LISTED.index(Outcome(survivor.outcome)), survivor.id
 
 
-def _files(root: Path, part: str) -> list[str]:
+def _files(root: Path, path: Path) -> list[str]:
     """Return the Python files of a file or folder, relative to the project."""
-    path = root / part
-    if not path.exists():
-        raise StoreError(f"algorithms must be files and folders of {root}, got {part!r}")
     found = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return [file.relative_to(root).as_posix() for file in found]
 

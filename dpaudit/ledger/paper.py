@@ -185,6 +185,23 @@ class Paper:
         return next((known for known in self.conventions if known.words == words), None)
 
 
+def algorithm_paths(paper: Paper, root: Path) -> list[Path]:
+    """Return the files and folders with the algorithms of a paper, in the project `root`.
+
+    Raises
+    ------
+    StoreError
+        If a file or folder does not exist.
+    """
+    for part in paper.algorithms:
+        if not (root / part).exists():
+            raise StoreError(
+                f"algorithms of {paper.name}/{TABLE} must be files and folders of {root}, got "
+                f"{part!r}"
+            )
+    return [root / part for part in paper.algorithms]
+
+
 def paper_of(path: Path) -> str:
     """Return the name of the paper to which a ledger file belongs: the name of the folder.
 

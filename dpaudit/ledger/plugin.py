@@ -156,7 +156,9 @@ def pytest_dpaudit_complete(
 
     files, before = session.config.stash.get(collected, {}), session.before
     found = [record for record in records if isinstance(record, StatementResult)]
-    rows, problems = account(files, found, session.lost)
+    asked = session.config.option
+    is_part = asked.keyword or asked.markexpr or any("::" in a for a in session.config.args)
+    rows, problems = account(files, found, session.lost, is_part=bool(is_part))
     titles = {}
     if before.run is not None:
         titles = {paper.name: paper for paper in papers_of(before.run)}

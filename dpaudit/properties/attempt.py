@@ -22,10 +22,15 @@ class Method(StrEnum):
     """Method that led to a verdict, with the strongest method first."""
 
     EXACT = "exact"
+    """All possible cases were judged, or cases that suffice by a proof."""
     NUMERIC = "numeric"
+    """Some cases were judged, each of them computed with a known error."""
     PROPERTY = "property"
+    """A search judged some cases."""
     MONTE_CARLO = "monte_carlo"
+    """Draws were made. A refutation is certified, and wrong with a stated probability."""
     ARGUMENT = "argument"
+    """Nothing was run: words say why the statement holds."""
 
     @property
     def words(self) -> str:

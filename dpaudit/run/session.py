@@ -129,6 +129,8 @@ class AuditSession:
         self._of_history: tuple[str, ...] = ()
         self._made: dict[_Key, Record] = {}
         self.problems: list[str] = []
+        self._missing: list[str] = []
+        """What the records lack, such as the check of a statement; it fails the run."""
         self._skipped: list[str] = []
         self.lost: dict[str, str] = {}
         """Reasons why functions left no record, by the ids that pytest gives them."""
@@ -287,6 +289,11 @@ class AuditSession:
             if self.asked.sarif is not None:
                 write_atomic(self.asked.sarif, sarif(self.run, self.records))
             self.report = write_report(self.out, self.run, self.records)
+            if self._missing and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            if (terminal := self.config.pluginmanager.get_plugin("terminalreporter")) is not None:
+                for sentence in self._missing:
+                    terminal.write_line(f"problem: {sentence}")
         except StoreError as error:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
             self.problems.append(f"the run ended early: {error}")
@@ -322,11 +329,12 @@ class AuditSession:
         records = [*self._made.values(), *(record for record, _ in kept)]
         self.records = sorted(records, key=lambda record: record.id)
         facts: dict[str, Any] = {}
-        problems = [*self.problems]
+        self._missing = []
         hook = self.config.hook.pytest_dpaudit_complete
-        for more, unread in hook(session=self, records=self.records):
+        for more, missing in hook(session=self, records=self.records):
             facts |= more
-            problems += unread
+            self._missing += missing
+        problems = [*self.problems, *self._missing]
         return StoredRun(
             profile=self.settings.profile,
             seed=self.settings.seed,

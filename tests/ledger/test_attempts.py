@@ -5,6 +5,8 @@ The tests cover attempts on a statement, attempts around a statement, and the ve
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 from dataclasses import replace
 
@@ -16,6 +18,7 @@ from dpaudit import ArgumentError, NeighborPair, PureDP
 from dpaudit.ledger.attempts import Ledger
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
+from dpaudit.ledger.words import counterexample_words
 from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties.attempt import Method, Power, Role
 from dpaudit.properties.domains import Array
@@ -192,6 +195,59 @@ def test_other_values_of_an_identity_are_its_mutant():
     book.identity(x=Interval(1.0, 3.0), mutant=lambda x: (x, x))(lambda x: (x, x))
     killed, survived = book.result().attempts
     assert (killed.power, survived.power) == (Power.KILLED, Power.SURVIVED)
+
+
+def quarter(x):
+    return x / 4, x
+
+
+def test_a_broken_identity_shows_its_own_sides_and_not_their_difference():
+    book = ledger()
+    book.identity(x=[2.0])(quarter)
+    found = only(book)
+    assert (found.counterexample.lhs, found.sign, found.counterexample.rhs) == (0.5, "≠", 2.0)
+    assert counterexample_words(found) == "lhs = 0.5 ≠ rhs = 2"
+    assert found.error == pytest.approx(0.75)
+    assert found.counterexample.snippet.endswith('print(lhs, "!=", rhs)')
+
+
+@pytest.mark.parametrize(
+    ("values", "sides"),
+    [
+        (([1.0, 5.0, -3.0], [1.0, 4.0, 3.0]), (-3.0, 3.0)),
+        (([1.0, math.inf], [2.0, math.inf]), (1.0, 2.0)),
+        (([[1.0], [-0.0]], [[1.1], [0.0]]), (1.0, 1.1)),
+    ],
+)
+def test_of_arrays_the_two_entries_that_differ_most_are_shown(values, sides):
+    book = ledger()
+    book.identity(x=[1.0])(lambda x: tuple(map(np.array, values)))
+    found = only(book).counterexample
+    assert (found.lhs, found.rhs) == sides
+
+
+def test_a_tolerance_never_hides_the_mutant_of_an_identity():
+    book = ledger()
+    book.identity(x=[1.0, 2.0], tolerance=0.02)(lambda x: (x, 1.01 * x))
+    found = only(book)
+    assert not found.violated
+    assert (found.power, found.mutant) == (Power.KILLED, "the second value times 1.04")
+
+
+@pytest.mark.parametrize("method", [Method.NUMERIC, "numeric"])
+def test_a_method_may_be_given_by_its_name(method):
+    book = ledger()
+    book.sweep(n=[1, 2], method=method)(equal)
+    book.identity(n=[1, 2], method=method)(equal)
+    assert [attempt.method for attempt in book.result().attempts] == [Method.NUMERIC] * 2
+
+
+@pytest.mark.parametrize("method", ["monte carlo", "argument", None])
+@pytest.mark.parametrize("attempt", ["sweep", "identity"])
+def test_an_unknown_method_is_refused_at_once(attempt, method):
+    names = "exact, numeric, property, monte_carlo"
+    with pytest.raises(ArgumentError, match=f"method must be one of {names}, got"):
+        getattr(ledger(), attempt)(n=[1, 2], method=method)
 
 
 def test_identity_of_a_number_and_nan_fails():
@@ -537,7 +593,21 @@ def test_a_privacy_guarantee_is_attacked_with_an_audit():
     assert attempt.failure_prob == result.total_failure_prob == pytest.approx(2e-6)
     book.audit(noisy, PureDP(0.5), pair, mutants=[quiet], draws=20_000)
     assert book.result().verdict is LedgerVerdict.REFUTED
-    assert book.result().attempts[1].mutant == ""
+    refuted = book.result().attempts[1]
+    assert refuted.mutant == ""
+    program = refuted.counterexample.snippet
+    assert "LEFT = np.array" in program
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "program", "exec"), {"__name__": "__main__"})
+    assert "claimed: epsilon = 0.5" in printed.getvalue()
+
+
+def test_an_audit_of_a_part_says_which_part():
+    book = ledger()
+    pair = NeighborPair([[0.0]], [[1.0]])
+    book.part("privacy of an item").audit(noisy, PureDP(1.0), pair, draws=4_000)
+    assert only(book).claim == "privacy of an item: noisy is epsilon = 1"
 
 
 def test_mutants_that_survive_an_audit_are_explained():

@@ -32,6 +32,9 @@ the rest
 - kind: theorem
 """
 
+UNCHECKED = 1
+"""Exit code if nothing fails, but p.later has no check."""
+
 CHECKS = """
 from dpaudit import statement
 from dpaudit.neighbors import Interval
@@ -117,7 +120,7 @@ def table(stdout: str) -> dict[str, list[str]]:
 
 def test_ledger_of_a_paper_prints_its_table_in_the_order_of_the_paper(home):
     result = dpaudit(home, "ledger", "paper", "--jobs", "0")
-    assert result.code == 0, result.out + result.err
+    assert result.code == UNCHECKED, result.out + result.err
     rows = table(result.out)
     assert list(rows) == ["p.second", "p.first", "p.wrong", "p.later"]
     assert rows["p.second"] == ["holds", "exact", "0.5", "2", "no mutant"]
@@ -142,7 +145,7 @@ def test_ledger_of_a_paper_prints_its_table_in_the_order_of_the_paper(home):
 
 def test_ledger_runs_all_papers_and_writes_their_rows(home):
     result = dpaudit(home, "ledger", "--jobs", "0", "--json", "rows.json", "--out", "here")
-    assert result.code == 0, result.out + result.err
+    assert result.code == UNCHECKED, result.out + result.err
     written = json.loads((home.path / "rows.json").read_text(), parse_constant=pytest.fail)
     assert [row["id"] for row in written] == [
         "q.only",
@@ -181,7 +184,7 @@ def test_what_is_stored_is_printed_without_running(home):
     ran = dpaudit(home, "ledger", "--jobs", "0")
     (home.path / PART).unlink()
     stored = dpaudit(home, "ledger", "paper", "--stored", "--json", "rows.json")
-    assert stored.code == 0, stored.err
+    assert stored.code == UNCHECKED, stored.err
     assert table(stored.out) == {k: v for k, v in table(ran.out).items() if k != "q.only"}
     assert "4 statements: 1 refuted, 1 open, 2 hold" in stored.out
     assert len(json.loads((home.path / "rows.json").read_text())) == 4
@@ -229,6 +232,16 @@ def test_wrong_usage_is_told_in_one_line(home, args, code, words):
     assert "Traceback" not in result.out + result.err
 
 
+def test_rows_of_other_code_are_marked_in_the_table(home):
+    dpaudit(home, "ledger", "paper", "--jobs", "0")
+    file = home.path / PART
+    file.write_text(file.read_text().replace("x + 0.1", "x + 0.2", 1))
+    result = dpaudit(home, "ledger", "paper", "-k", "p.wrong", "--jobs", "0")
+    rows = table(result.out)
+    assert rows["p.first"][0] == "holds (old code)"
+    assert rows["p.wrong"][0] == "refuted"
+
+
 def test_stored_knows_its_papers(home):
     dpaudit(home, "run", "audits/audit_mine.py", "--jobs", "0")
     nothing = dpaudit(home, "ledger", "--stored")
@@ -245,7 +258,7 @@ def test_stored_knows_its_papers(home):
 
 def test_run_makes_audits_and_checks_with_a_line_each(home):
     result = dpaudit(home, "run", "--jobs", "0")
-    assert result.code == 0, result.out + result.err
+    assert result.code == UNCHECKED, result.out + result.err
     lines = sorted(result.out.splitlines())
     begun = [
         "HOLDS              p.second  exact  ratio 0.5  2 examples  no mutant",
@@ -260,7 +273,7 @@ def test_run_makes_audits_and_checks_with_a_line_each(home):
     assert (len(document["audits"]), len(document["statements"])) == (1, 5)
     assert 'href="ledger.html"' in (home.path / "reports" / "index.html").read_text()
     resumed = dpaudit(home, "run", "--jobs", "0", "--resume")
-    assert resumed.code == 0
+    assert resumed.code == UNCHECKED
     again = home.json("reports/results.json")
     assert again["statements"] == document["statements"]
     alone = dpaudit(home, "run", "audits/audit_mine.py", "--jobs", "0", "--out", "alone")
@@ -328,7 +341,7 @@ def test_a_check_of_seconds_replays_by_its_verdict(home):
 
 
 def test_what_an_interrupted_run_stored_is_no_success(home):
-    assert dpaudit(home, "ledger", "paper", "--jobs", "0").code == 0
+    assert dpaudit(home, "ledger", "paper", "--jobs", "0").code == UNCHECKED
     run = home.json("reports/results.json")["run"]
     assert run["complete"]
     home.reseal("reports/results.json", run={**run, "complete": False})

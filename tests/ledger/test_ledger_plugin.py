@@ -113,7 +113,13 @@ def rows(home, out="out"):
 
 
 def problems(home, out="out"):
-    return home.json(f"{out}/results.json")["run"]["problems"]
+    """Return the problems of a run, without those of statements without a check."""
+    found = home.json(f"{out}/results.json")["run"]["problems"]
+    return [problem for problem in found if "has no check" not in problem]
+
+
+UNCHECKED = 1
+"""Exit code if nothing fails, but statements of the table have no check."""
 
 
 # --- verdicts ---
@@ -122,7 +128,7 @@ def problems(home, out="out"):
 def test_verdicts_have_their_own_words(project):
     here = project(FIRST, WRONG, VAGUE, OWN)
     result = run(here, "-v", "--dpaudit-out=out")
-    assert result.code == 0
+    assert result.code == UNCHECKED
     result.matches(
         "*anything HOLDS*",
         "*doubling REFUTED*",
@@ -341,7 +347,7 @@ def odd(ledger):
     )
 """
     here = project(odd)
-    assert run(here, "--dpaudit-out=out").code == 0
+    assert run(here, "--dpaudit-out=out").code == UNCHECKED
     assert rows(here)[0]["verdict"] == "holds"
 
 
@@ -350,7 +356,7 @@ def test_a_claim_that_is_not_a_number_is_refuted_and_stored(project):
         '"p.first"', '"p.first", expected="refuted"'
     )
     here = project(nan)
-    assert run(here, "--dpaudit-out=out").code == 0
+    assert run(here, "--dpaudit-out=out").code == UNCHECKED
     assert rows(here)[0]["counterexample"]["rhs"] == "-inf"
 
 
@@ -384,13 +390,13 @@ def test_rows_that_were_not_run_are_open_and_say_so(project):
 def test_what_another_version_says_again_takes_over_what_was_found(project):
     table = TABLE + "\n## p.again: Lemma 7\n\ntwice x is at most x\n\n- same as: p.wrong\n"
     here = project(FIRST, WRONG, table=table)
-    assert run(here, "--dpaudit-out=out").code == 0
+    assert run(here, "--dpaudit-out=out").code == UNCHECKED
     again = {row["id"]: row for row in rows(here)}["p.again"]
     assert (again["verdict"], again["statement"]) == ("refuted", "twice x is at most x")
     assert again["note"] == "Checked as p.wrong, which says the same."
     assert run(here, "-k", "p.first", "--dpaudit-out=other").code == 0
     assert {row["id"]: row["verdict"] for row in rows(here, "other")}["p.again"] == "open"
-    assert run(here, "--dpaudit-out=out").code == 0
+    assert run(here, "--dpaudit-out=out").code == UNCHECKED
     assert problems(here) == []
     # A resumed run keeps the stored result, although the check now finds something else.
     project(FIRST, WRONG.replace("(2 * x, x)", "(x, x)").replace(', expected="refuted"', ""),
@@ -398,6 +404,39 @@ def test_what_another_version_says_again_takes_over_what_was_found(project):
     run(here, "--dpaudit-out=out", "--dpaudit-resume", "paper/ledger_paper.py::doubling")
     found = {row["id"]: row["verdict"] for row in rows(here)}
     assert found["p.again"] == found["p.wrong"]
+
+
+LATER = """
+@statement("p.later", expected="open")
+def later(ledger):
+    '''the rest | the end'''
+    ledger.conclude("open", "Nobody knows.")
+"""
+
+
+def test_a_statement_without_a_check_fails_the_run(project):
+    here = project(FIRST, WRONG, VAGUE, OWN)
+    result = run(here, "--dpaudit-out=out")
+    assert result.code == UNCHECKED
+    problem = (
+        "p.later has no check. Write one, or one that says why there is no verdict: "
+        'ledger.conclude("open", why)'
+    )
+    result.matches(f"problem: {problem}")
+    assert here.json("out/results.json")["run"]["problems"] == [problem]
+    # A run of selected statements ignores the others.
+    assert run(here, "-k", "p.first", "--dpaudit-out=out").code == 0
+    assert run(here, f"{LEDGER}::anything", "--dpaudit-out=out").code == 0
+    assert run(project(FIRST, WRONG, VAGUE, OWN, LATER), "--dpaudit-out=out").code == 0
+
+
+def test_algorithms_that_do_not_exist_fail_each_check(project):
+    table = TABLE.replace("\n## p.first", "\n- algorithms: algorithms/nope.py\n\n## p.first", 1)
+    here = project(FIRST, table=table)
+    result = run(here, "--dpaudit-out=out")
+    assert result.code == 1
+    result.matches("*algorithms of paper/statements.md must be files and folders of *nope.py'*")
+    assert rows(here)[0]["verdict"] == "open"
 
 
 def test_rows_of_files_that_were_not_run_are_not_said_to_have_no_check(project):
@@ -421,7 +460,7 @@ def test_a_ledger_that_does_not_import_leaves_its_rows_open(project):
 
 def test_skipped_checks_are_open_and_say_why(project):
     here = project(FIRST.replace("\n@", "\n@pytest.mark.skip(reason='no time')\n@", 1))
-    assert run(here, "--dpaudit-out=out").code == 0
+    assert run(here, "--dpaudit-out=out").code == UNCHECKED
     assert rows(here)[0]["note"] == "not run: no time"
     assert not list((here.path / "out").glob("statements/*"))
 
@@ -435,7 +474,7 @@ def test_checks_in_a_class_are_found(project):
     assert (
         rows(here)[0]["note"] == "not run: its check is paper/ledger_paper.py::TestPart::anything"
     )
-    assert run(here, "--dpaudit-out=out").code == 0
+    assert run(here, "--dpaudit-out=out").code == UNCHECKED
     assert rows(here)[0]["verdict"] == "holds"
 
 
@@ -493,7 +532,7 @@ def test_resume_takes_over_whole_rows_and_redoes_the_rest(project):
     (stored / "p.wrong.json").write_text("{")
     for _ in range(2):
         result = run(here, "--dpaudit-out=out", "--dpaudit-resume")
-        assert result.code == 0
+        assert result.code == UNCHECKED
         assert [row["verdict"] for row in rows(here)[:3]] == ["holds", "refuted", "not_executable"]
         assert rows(here)[0]["seconds"] == 123.0
     assert (stored / "p.wrong.corrupt").exists()
