@@ -184,9 +184,10 @@ def main() -> None:
     given = parser.parse_args()
     rows = []
     right: dict[str, list[tuple[bool, bool, bool]]] = {}
-    for bug in bugs():
-        if given.only not in bug.name:
-            continue
+    chosen = [bug for bug in bugs() if given.only in bug.name]
+    if not chosen:
+        parser.error(f"--only must be a part of the name of a bug, got {given.only!r}")
+    for bug in chosen:
         result = audit(bug.mechanism, bug.claim, bug.pairs, draws=given.draws, seed=given.seed)
         lines = right_lines(bug)
         named = [[(line.file, line.number) in lines for line in c.lines] for c in result.causes[:1]]

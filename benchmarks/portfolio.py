@@ -559,6 +559,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only bugs whose story contains these words")
     asked = parser.parse_args()
     cases = [case for case in CASES if asked.only in case.story]
+    if not cases:
+        parser.error(f"--only must be a part of the story of a bug, got {asked.only!r}")
     seeds = ", ".join(map(str, asked.seeds))
     print(f"{asked.draws:,} draws per dataset\n")
     print(f"| bug | certified epsilon, seeds {seeds} | its counterpart | seconds | on |")

@@ -47,14 +47,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     given = parser.parse_args()
+    chosen = [case for case in cases() if given.only in case[0]]
+    if not chosen:
+        parser.error(f"--only must be a part of the name of a bug, got {given.only!r}")
     found, refuted = [], 0
     print(
         "| bug | epsilon | epsilon on the smallest pair | users x items | draws | smallest pair |"
     )
     print("|---|---|---|---|---|---|")
-    for name, mechanism, claim, pairs in cases():
-        if given.only not in name:
-            continue
+    for name, mechanism, claim, pairs in chosen:
         result = audit(mechanism, claim, pairs, draws=given.draws, seed=given.seed)
         refuted += result.verdict == "refuted"
         smallest = result.smallest

@@ -453,10 +453,10 @@ class Attack:
             program = result.again.program if result.again is not None else ""
             given = inspect.cleandoc(snippet) if snippet else program
             broken = Counterexample(where, certified, claimed, snippet=given)
-        subject = f"{self.subject}: " if self.subject else ""
+        part = f"{self.subject}: " if self.role is Role.STATEMENT and self.subject else ""
         self._record(
             Attempt(
-                f"{subject}{result.mechanism} is {claim}",
+                f"{part}{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
                 sum(result.draws.values()) or 1,  # an exact computation judges one pair
                 tightest=certified / claimed if claimed > 0 else math.inf,

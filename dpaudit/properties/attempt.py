@@ -24,7 +24,7 @@ class Method(StrEnum):
     EXACT = "exact"
     """All possible cases were judged, or cases that suffice by a proof."""
     NUMERIC = "numeric"
-    """Some cases were judged, each of them computed with a known error."""
+    """A list or a grid of some cases was judged."""
     PROPERTY = "property"
     """A search judged some cases."""
     MONTE_CARLO = "monte_carlo"
