@@ -356,6 +356,7 @@ class Sampler:
                 self.raised.setdefault(where, Counter()).update(names)
             if changes:
                 counts_changes(self.mechanism).changed += changes
+            self.watch.in_calls += noted.watch.in_calls
             self.watch.note(noted.watch.done)
             yield value
 
@@ -392,6 +393,7 @@ class Sampler:
             outputs = self._called(given, size, labels)
             took = time.perf_counter() - start
         self.seconds += took
+        self.watch.in_calls += took
         self.fastest = min(self.fastest, took)
         checked = self._checked(outputs, size, side)
         if kept is not None and known is None:

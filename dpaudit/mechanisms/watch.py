@@ -69,6 +69,8 @@ class Watch:
     done: int = field(default=0, init=False)
     is_warned: bool = field(default=False, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
+    in_calls: float = field(default=0.0, init=False)
+    """Seconds that calls of mechanisms took, over all workers."""
     may_show: int = field(default=PRINT_LIMIT, init=False)
     """Number of further characters printed by mechanisms that are shown."""
     interrupted: bool = field(default=False, init=False)
@@ -96,9 +98,10 @@ class Watch:
         if passed > _JUDGED_AFTER and left > LONG:  # if the mechanism or its outputs are the cause
             self.is_warned = True
             warnings.warn(
-                f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "
-                f"needs up to {left / 60:.0f} more minutes. Pass fewer draws= or return smaller "
-                "outputs, or set Settings(max_seconds=...)",
+                f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws, "
+                f"{min(self.in_calls, passed):.0f} s of them in the mechanism, and needs up to "
+                f"{left / 60:.0f} more minutes. Pass fewer draws=, return smaller outputs, claim "
+                "by a faster accountant, or set Settings(max_seconds=...)",
                 SlowAuditWarning,
                 stacklevel=2,
             )
