@@ -18,6 +18,7 @@ from dpaudit.errors import ArgumentError
 from dpaudit.ledger.cases import Cases, Changed, is_domain
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.snippets import snippet_of
+from dpaudit.neighbors import NeighborPair
 from dpaudit.properties import (
     DEFAULT_TOLERANCE,
     MUTANT_FACTOR,
@@ -38,6 +39,7 @@ FAILURE_PROB = 1e-6
 """Largest probability that a Monte Carlo check refutes a statement that holds."""
 
 _BATCH = 20_000  # draws
+_SMALL = 60  # numbers of a dataset that a counterexample holds
 _RELATIVE = 1e-3  # by which a mutant of an equality changes its second value
 Values = Callable[..., Any]
 """Function that returns the two printed sides of a case, or None outside of the hypotheses."""
@@ -196,7 +198,7 @@ class Attack:
             List of cases; each case gives some keywords.
         method : Method or str
             Use "exact" only for all possible cases, or if a proof says that these cases suffice.
-            Other methods are "numeric", "property" and "monte_carlo".
+            Other methods are "numeric", "property", and "monte_carlo" if the function draws.
         **points
             Ranges and lists, of which every combination is judged. Other values are constants.
         """
@@ -247,21 +249,23 @@ class Attack:
             As for :meth:`sweep`, if the cases are a list or a grid. A search of a domain is always
             "property".
         tolerance : float
-            Allowed difference of each entry, relative to the larger of the two entries.
+            Allowed difference of each entry, in [0, 1), relative to the larger of the two entries.
         floor : float
             Size below which an entry counts as a rounding error. Differences are relative to at
             least this size.
         mutant : dict or callable, optional
             Mutant: other values, which must differ from the first value. By default, the second
-            value is multiplied by 1.001, or by 1 plus twice the tolerance if this is larger.
+            value is multiplied by 1.001, divided by the square of 1 minus the tolerance.
         examples, extremal, **domain
             As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if the
             keywords are a grid.
         """
-        tolerance = _validate.nonnegative(tolerance=tolerance)
+        if (tolerance := _validate.nonnegative(tolerance=tolerance)) >= 1:
+            raise ArgumentError(f"tolerance must be in [0, 1), got {tolerance!r}")
         floor = _validate.nonnegative(floor=floor)
         method = _method(method)
-        factor = 1.0 + max(_RELATIVE, 2 * tolerance)
+        # Two values that agree within the tolerance no longer agree after this factor.
+        factor = max(1.0 + _RELATIVE, (1.0 + _RELATIVE) / (1.0 - tolerance) ** 2)
 
         def attempt(values: _Sides) -> _Sides:
             different: dict[float, tuple[float, float]] = {}
@@ -419,8 +423,8 @@ class Attack:
         Parameters
         ----------
         snippet : str, optional
-            As for all methods. By default, the program of :meth:`AuditResult.reproducer`, which
-            also names a smaller pair.
+            As for all methods. There is none by default, but a counterexample holds the datasets if
+            they are small arrays.
         survivors : str, optional
             Why mutants survive, if any mutants do.
         """
@@ -434,7 +438,7 @@ class Attack:
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
             id=f"{ledger.row.id}#{ledger.next_number()}",
             mutants=given if given is None or isinstance(given, str) else [NOISE, *given],
-            settings=Settings(shrink=not snippet),  # the search for a program also shrinks the pair
+            settings=Settings(shrink=False),  # a row keeps the pair that refuted the guarantee
             **options,
         )
         refuted = result.verdict is Verdict.REFUTED
@@ -450,9 +454,8 @@ class Attack:
             power = Power.KILLED if killed else Power.SURVIVED
         broken = None
         if refuted:
-            program = result.again.program if result.again is not None else ""
-            given = inspect.cleandoc(snippet) if snippet else program
-            broken = Counterexample(where, certified, claimed, snippet=given)
+            case = {**where, **_small_datasets(result.pair)}
+            broken = Counterexample(case, certified, claimed, snippet=inspect.cleandoc(snippet))
         part = f"{self.subject}: " if self.role is Role.STATEMENT and self.subject else ""
         self._record(
             Attempt(
@@ -508,6 +511,14 @@ class Attack:
         self._ledger.record(
             replace(made, role=self.role, subject=self.subject, fix=self.fix, fails=self._fails)
         )
+
+
+def _small_datasets(pair: NeighborPair | None) -> dict[str, Any]:
+    """Return the datasets of a pair as plain data, if both are small arrays."""
+    sides = {} if pair is None else {"left": pair.left, "right": pair.right}
+    if all(isinstance(data, np.ndarray) and data.size <= _SMALL for data in sides.values()):
+        return {name: plain_case(data) for name, data in sides.items()}
+    return {}
 
 
 def _method(method: Method | str) -> Method:

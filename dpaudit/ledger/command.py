@@ -71,9 +71,13 @@ class LedgerDisplay(RunDisplay):
     def _close(self, session: AuditSession, run: StoredRun) -> None:
         self.rows = by_kind(session.records)[STATEMENT.name]
         if self.rows:
-            old = {kept.id for kept in run.kept if not kept.current and kept.kind == STATEMENT.name}
-            print_ledger(self.rows, self._file, old=old)
+            print_ledger(self.rows, self._file, old=_out_of_date(run))
         super()._close(session, run)
+
+
+def _out_of_date(run: StoredRun) -> set[str]:
+    """Return the ids of rows of earlier runs with other code or settings."""
+    return {kept.id for kept in run.kept if not kept.current and kept.kind == STATEMENT.name}
 
 
 def print_ledger(
@@ -116,7 +120,7 @@ def _cells(row: StatementResult, *, is_old: bool) -> list[str]:
     """Return the cells of the table, without the headings."""
     return [
         row.id,
-        row.verdict.words + " (old code)" * is_old + " !" * (row.mismatch is not None),
+        row.verdict.words + " (out of date)" * is_old + " !" * (row.mismatch is not None),
         words.method_words(row),
         words.ratio_words(row.tightest),
         words.examples_words(row),
@@ -199,15 +203,14 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     if not rows:
         click.echo(f"the last run in {out} checked no statement", err=True)
         return NOTHING
-    print_ledger(rows)
+    print_ledger(rows, old=_out_of_date(run_record))
     for line in tally_lines(rows):
         click.echo(line)
     if not run_record.complete:
         click.echo("the run was interrupted")
     if json_file is not None:
         write_rows(json_file, rows)
-    failed = not run_record.complete or bool(run_record.problems)
-    failed |= any(row.mismatch for row in rows)
+    failed = not run_record.complete or any(row.mismatch for row in rows)
     failed |= STATEMENT.name in lost and paper is None
     return FAILED if failed else OK
 

@@ -42,11 +42,14 @@ class LedgerFile:
         Rows whose text comes from their checks, by id.
     problem : str
         Reason why the file could not be collected.
+    is_part : bool
+        Whether the run is only of some checks of the file.
     """
 
     checks: dict[str, str] = field(default_factory=dict)
     own: dict[str, Statement] = field(default_factory=dict)
     problem: str = ""
+    is_part: bool = False
 
 
 def open_row(row: Statement, note: str) -> StatementResult:
@@ -61,8 +64,6 @@ def account(
     files: Mapping[Path, LedgerFile],
     results: Iterable[StatementResult],
     lost: Mapping[str, str] | None = None,
-    *,
-    is_part: bool = False,
 ) -> tuple[list[StatementResult], list[str]]:
     """Return a row for each statement of the papers that have a file, in the order of each paper.
 
@@ -75,9 +76,6 @@ def account(
     lost : mapping, optional
         Reasons why tests produced no row, by their pytest ids. For example, a check may end its
         worker process and produce no row.
-    is_part : bool, optional
-        Whether the run is of selected statements only. Then a statement without a check is no
-        problem.
 
     Returns
     -------
@@ -89,6 +87,7 @@ def account(
     """
     made = {(result.paper, result.id): result for result in results}
     left = dict(made)
+    collected = files
     known = {Path(result.origin["path"]).absolute() for result in left.values() if result.origin}
     files = {**{path: LedgerFile() for path in known}, **files}
     papers: dict[tuple[str, Path], dict[Path, LedgerFile]] = {}
@@ -105,7 +104,10 @@ def account(
         table, first = stated.rows, len(rows)
         own = {id: row for part in parts.values() for id, row in part.own.items()}
         partly = bool(set(ledger_files(next(iter(parts)))) - set(parts))
-        is_whole = not (is_part or partly or any(part.problem for part in parts.values()))
+        is_whole = all(
+            path in collected and not collected[path].problem and not collected[path].is_part
+            for path in ledger_files(next(iter(parts)))
+        )
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
             if row.same_as and not any(id in part.checks for part in parts.values()):
@@ -113,7 +115,8 @@ def account(
                 found = _taken_over(row, made.get((paper, row.same_as)))
             if found is None:
                 found = open_row(row, _why_open(id, parts, lost or {}, partly=partly))
-                if is_whole and not any(id in part.checks for part in parts.values()):
+                checked = {row.same_as, id} & {id for part in parts.values() for id in part.checks}
+                if is_whole and not checked:
                     problems.append(_UNCHECKED.format(id=id))
             rows.append(found)
         problems += erratum_problems(stated, rows[first:])

@@ -579,6 +579,10 @@ class _Recording:
         return noted
 
 
+class NoStatement(Exception):
+    """A mutant changes what is tested, so the rest of its check need not run."""
+
+
 class _Comparison:
     """Compares a mutated check with the cases of the check."""
 
@@ -601,6 +605,8 @@ class _Comparison:
                     self.hypothesis = True
                     continue
             self._compare(before, after, sides, fails)
+            if self.left:
+                raise NoStatement
         return values
 
     def _compare(self, before: Any, after: Any, sides: Sides, fails: bool) -> None:
@@ -657,15 +663,15 @@ def _compared(
         found.append(_Comparison(seen[run.id]))
         try:
             trouble, tight = _trouble(lab, run, found[-1])
-        except BaseException:  # no author prints a formula that cannot be computed
+        except AssertionError as error:  # a check of its own
+            trouble, tight = f"AssertionError: {error}", None
+        except Exception:  # also NoStatement; no author prints what cannot be computed
             return {"outcome": Outcome.OTHER}
         tightest = max(tightest, -math.inf if tight is None else tight)
         if trouble:
             killed = {"by": run.id, "how": trouble}
             break
-    if any(one.left for one in found) or not (
-        any(one.right or one.hypothesis for one in found) or mutant.side == "right"
-    ):
+    if not any(one.right or one.hypothesis for one in found) and mutant.side != "right":
         return {"outcome": Outcome.OTHER}
     if killed:
         return killed
@@ -677,8 +683,8 @@ def _compared(
     for run in rows:  # a stronger statement is attacked with a larger budget
         try:
             trouble, _ = _trouble(lab, run, profile=_LARGER[lab.profile])
-        except BaseException:
-            return {"outcome": Outcome.OTHER}
+        except Exception as error:
+            trouble = f"{type(error).__name__}: {error}"
         if trouble:
             return {**survivor, "outcome": Outcome.LATE, "by": run.id, "how": trouble}
     return {**survivor, "outcome": Outcome.LOOSE}

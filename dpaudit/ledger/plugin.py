@@ -52,7 +52,10 @@ def pytest_make_collect_report(
     from dpaudit.ledger import LedgerFile, marked
     from dpaudit.ledger.jobs import own_row
 
-    file = LedgerFile()
+    config = collector.config
+    chosen = (arg.partition("::")[0] for arg in config.args if "::" in arg)
+    here = config.invocation_params.dir
+    file = LedgerFile(is_part=any((here / arg).absolute() == collector.path for arg in chosen))
     if not report.passed:
         file.problem = report.outcome
     else:
@@ -61,7 +64,7 @@ def pytest_make_collect_report(
                 file.checks.setdefault(mark.id, name)
                 if (own := own_row(mark, collector.path)) is not None:
                     file.own[mark.id] = own
-    collector.config.stash.setdefault(collected, {})[collector.path] = file
+    config.stash.setdefault(collected, {})[collector.path] = file
     return report
 
 
@@ -90,6 +93,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.extra_keyword_matches.add(id)
             if item.path in files:
                 files[item.path].checks[id] = item.nodeid.partition("::")[2]
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Remember the ledger files of which a run leaves out checks."""
+    for item in items:
+        if (file := item.config.stash.get(collected, {}).get(item.path)) is not None:
+            file.is_part = True
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -156,9 +166,7 @@ def pytest_dpaudit_complete(
 
     files, before = session.config.stash.get(collected, {}), session.before
     found = [record for record in records if isinstance(record, StatementResult)]
-    asked = session.config.option
-    is_part = asked.keyword or asked.markexpr or any("::" in a for a in session.config.args)
-    rows, problems = account(files, found, session.lost, is_part=bool(is_part))
+    rows, problems = account(files, found, session.lost)
     titles = {}
     if before.run is not None:
         titles = {paper.name: paper for paper in papers_of(before.run)}

@@ -270,9 +270,9 @@ class _Finder:
         options: frozenset[str],
         checks: bool,
     ) -> None:
-        imports = [node for node in parents if isinstance(node, ast.Import)]
+        imports = [node for node in parents if isinstance(node, ast.Import | ast.ImportFrom)]
         names = [alias.asname or alias.name for node in imports for alias in node.names]
-        self._modules = {name.partition(".")[0] for name in names}
+        self._modules = {name.partition(".")[0] for name in names} | {"self", "cls"}
         self._lines = [line.encode() for line in source.splitlines(keepends=True)]
         self._file, self._parents, self._options, self._checks = file, parents, options, checks
         self._sides: dict[ast.FunctionDef, tuple[set[ast.AST], set[ast.AST]]] = {}
@@ -485,7 +485,7 @@ class _Finder:
             yield node, "range", f"range({first}{self._in(end)} - 1)"
 
     def _is_method(self, function: ast.Attribute) -> bool:
-        """Return whether a call is that of an object's method, and not of a module's function."""
+        """Return whether a call is of a method of data, and not of a module or of this object."""
         root: ast.AST = function.value
         while isinstance(root, ast.Attribute):
             root = root.value

@@ -28,7 +28,7 @@ class Method(StrEnum):
     PROPERTY = "property"
     """A search judged some cases."""
     MONTE_CARLO = "monte_carlo"
-    """Draws were made. A refutation is certified, and wrong with a stated probability."""
+    """Draws were made. Only an attempt with a failure probability certifies its numbers."""
     ARGUMENT = "argument"
     """Nothing was run: words say why the statement holds."""
 

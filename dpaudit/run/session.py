@@ -289,7 +289,8 @@ class AuditSession:
             if self.asked.sarif is not None:
                 write_atomic(self.asked.sarif, sarif(self.run, self.records))
             self.report = write_report(self.out, self.run, self.records)
-            if self._missing and session.exitstatus == pytest.ExitCode.OK:
+            is_ok = session.exitstatus == pytest.ExitCode.OK
+            if self._missing and is_ok and not self.config.option.collectonly:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             if (terminal := self.config.pluginmanager.get_plugin("terminalreporter")) is not None:
                 for sentence in self._missing:

@@ -430,6 +430,31 @@ def test_a_statement_without_a_check_fails_the_run(project):
     assert run(project(FIRST, WRONG, VAGUE, OWN, LATER), "--dpaudit-out=out").code == 0
 
 
+def test_a_gap_of_one_paper_is_none_of_another(project):
+    here = project(FIRST, WRONG, VAGUE, OWN, LATER)
+    here.put("other/statements.md", "# Other\n\n## q.a\n\nx <= x\n\n## q.b\n\nx <= x + 1\n")
+    same = "    ledger.sweep(x=[1.0, 2.0])(lambda x: (x, x))\n"
+    checks = "".join(
+        f"\n@statement('q.{name}')\ndef {name}(ledger):\n    '''{text}'''\n{same}"
+        for name, text in (("a", "x <= x"), ("b", "x <= x + 1"))
+    )
+    here.put("other/ledger_other.py", HEAD + checks)
+    assert run(here, "other", "-k", "q.a", "--dpaudit-out=out").code == 0
+    assert run(here, "paper", "--dpaudit-out=out").code == 0  # the row q.a is kept
+    assert here.json("out/results.json")["run"]["problems"] == []
+    # The deselected check of one paper does not hide the gap of the other.
+    project(FIRST, WRONG, VAGUE, OWN)
+    assert run(here, "--deselect=other/ledger_other.py::a", "--dpaudit-out=out").code == UNCHECKED
+    assert run(here, "--collect-only", "--dpaudit-out=new").code == 0
+
+
+def test_a_statement_that_is_open_elsewhere_needs_no_check_of_its_own(project):
+    table = TABLE + "\n## p.again\n\nthe rest, again\n\n- same as: p.later\n"
+    here = project(FIRST, WRONG, VAGUE, OWN, LATER, table=table)
+    assert run(here, "--dpaudit-out=out").code == 0
+    assert here.json("out/results.json")["run"]["problems"] == []
+
+
 def test_algorithms_that_do_not_exist_fail_each_check(project):
     table = TABLE.replace("\n## p.first", "\n- algorithms: algorithms/nope.py\n\n## p.first", 1)
     here = project(FIRST, table=table)

@@ -70,6 +70,21 @@ def test_each_part_of_a_formula_is_changed(expression: str, old: str, new: set[s
     assert found[old] == new
 
 
+@pytest.mark.parametrize(
+    ("head", "call"),
+    [
+        ("from jax import numpy as jnp", "jnp.sqrt(x)"),
+        ("import scipy.special", "scipy.special.sqrt(x)"),
+        ("", "self.clip(x)"),
+        ("", "ball.project(x)"),
+    ],
+)
+def test_a_call_of_a_module_or_of_this_object_is_replaced_by_its_argument(
+    head: str, call: str
+) -> None:
+    assert changes(f"{head}\n\ndef f(self, x, ball):\n    return {call}\n")[call] == {"x"}
+
+
 def test_budgets_and_checks_of_arguments_are_not_changed() -> None:
     code = """
     def f(x, n):
