@@ -200,7 +200,7 @@ class Attack:
             Use "exact" only for all possible cases, or if a proof says that these cases suffice.
             Other methods are "numeric", "property", and "monte_carlo" if the function draws.
         **points
-            Ranges and lists, of which every combination is judged. Other values are constants.
+            Ranges and lists; every combination is judged. Other values are constants.
         """
         method = _method(method)
 
@@ -254,8 +254,9 @@ class Attack:
             Size below which an entry counts as a rounding error. Differences are relative to at
             least this size.
         mutant : dict or callable, optional
-            Mutant: other values, which must differ from the first value. By default, the second
-            value is multiplied by 1.001, divided by the square of 1 minus the tolerance.
+            Mutant: the function with some keywords changed, or another function. Its two values
+            must differ in some case. By default, the second value is multiplied by 1.001, divided
+            by the square of 1 minus the tolerance.
         examples, extremal, **domain
             As for :meth:`falsify` if the keywords are a domain. As for :meth:`sweep` if the
             keywords are a grid.
@@ -414,7 +415,7 @@ class Attack:
         snippet: str = "",
         **options: Any,
     ) -> AuditResult:
-        """Test a privacy guarantee with a whole audit, by :func:`dpaudit.audit`.
+        """Test a privacy guarantee by :func:`dpaudit.audit`.
 
         A certified violation refutes the statement. The ratio is the certified epsilon divided by
         the claimed epsilon. Mutants are made from the mechanism's noise. Pass `mutants` to add
@@ -423,10 +424,10 @@ class Attack:
         Parameters
         ----------
         snippet : str, optional
-            As for all methods. There is none by default, but a counterexample holds the datasets if
+            As for all methods. By default, a counterexample has no program, but its datasets if
             they are small arrays.
         survivors : str, optional
-            Why mutants survive, if any mutants do.
+            Why mutants survive. A mutant that survives without a reason fails the run.
         """
         ledger, given = self._ledger, options.pop("mutants", NOISE)
         result = audit(

@@ -134,14 +134,14 @@ def source_mutants(
     file : str
         Path of the module, for the mutants.
     most : int
-        Largest number of mutants of one function. All lines get a mutant before a line gets a
-        second one.
+        Largest number of mutants of one function. No line gets a second mutant before all lines
+        have one.
     checks : bool
-        Whether the module holds checks of statements. In that case, only formulas are changed:
-        functions, and numbers that an attempt passes to a function. Budgets of searches, domains
-        and definitions of mutants are not changed, nor what belongs to the left side alone. The
-        attempts of a check share its mutants in turns, and each attempt gets at least one. The
-        right side of an attempt comes first.
+        Whether the module holds checks of statements. Then only functions, and numbers that an
+        attempt passes to a function, are changed. Budgets of searches, domains, definitions of
+        mutants, and code that only the left side uses are not changed. The attempts of a check
+        share its mutants in turns, and the right side of each attempt is chosen first. A check with
+        more than `most` attempts gets one mutant for each attempt.
     """
     tree = ast.parse(source)
     guards = {node.name for node, _ in _functions(tree, "") if _is_guard(node)}
