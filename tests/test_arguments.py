@@ -772,7 +772,8 @@ def _measurement() -> Any:
 READ_ONLY = set(
     """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument engine.Run
     engine.Certificate engine.Bound events.Event events.Guess claims.Claim
-    ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck ledger.Ledger
+    ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck properties.Method
+    ledger.Ledger
     mutants.NoiseMutants mutants.CodeMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle

@@ -344,9 +344,9 @@ def test_the_case_in_which_sides_raise_is_told():
 
 
 def test_a_nan_is_called_a_nan():
-    counterexample = sweep(ONE, lambda n: (math.nan, 1.0)).counterexample
-    assert counterexample.nan
-    assert counterexample_words(counterexample) == "a side is NaN"
+    attempt = sweep(ONE, lambda n: (math.nan, 1.0))
+    assert attempt.counterexample.nan
+    assert counterexample_words(attempt) == "a side is NaN"
 
 
 def test_a_factor_without_a_positive_side_says_what_to_do():

@@ -453,7 +453,7 @@ def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_pat
     assert killed
     assert cells == [
         (str(kept.mutation_score), "killed", f"{killed} of {judged}", "killed"),
-        ("0.5", "killed", "2 of 4", "killed"),
+        ("0.5", "survived", "2 of 4", "killed"),
         ("0", "survived", "0 of 2", "killed"),
         ("0", "survived", "0 of 0", "killed"),
     ]
