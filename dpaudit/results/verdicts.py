@@ -89,7 +89,7 @@ STATUSES = {
         ("lost", "VIOLATION NOT FOUND AGAIN", "lost violations", "L", "bold red",
          "The audit no longer finds a known violation."),
         ("no_power", "NO POWER", "without power", "P", "bold yellow",
-         "No violation found, but a mutant that you gave, or with --strict every mutant, was missed. "
+         "No violation found, but a mutant that you gave, or every mutant (--strict), was missed. "
          "The result says nothing."),
         ("powerless", "NO POWER (allowed)", "no verdict", "p", "yellow",
          "No violation and no planted mistake found. This says nothing, and --strict fails it."),
