@@ -11,7 +11,8 @@ A check is a function in a ``ledger_*.py`` file::
             return np.mean(x) ** 2, np.mean(x**2)
 
 pytest and ``dpaudit run`` collect checks like audits. The statements of a paper are listed in
-``statements.md`` next to the checks. A statement without a check is reported as open.
+``statements.md`` next to the checks. A statement without a check is reported as open,
+and fails the run.
 
 Names are imported when they are first used. Therefore rows can be read, stored and displayed
 without importing hypothesis, which takes a second.
