@@ -392,7 +392,7 @@ MUTANTS = (
     Mutant(
         "engine/code_mutants.py",
         "a mutant sees the caches of the mechanism",
-        "            forget()  # the original filled these caches\n",
+        "            forget(caches)  # the original filled them\n",
         "            pass\n",
         (
             "tests/engine/test_local.py",

@@ -17,8 +17,8 @@ MUTANTS = (
     Mutant(
         "mutants/edits.py",
         "caches hide the code behind them",
-        "            one.cache_clear()",
-        "            pass",
+        "        one.cache_clear()",
+        "        pass",
         _EDITS,
     ),
     Mutant(

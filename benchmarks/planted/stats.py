@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         "stats/ranked.py",
         "draws that reveal the secret (delta) are omitted",
-        "revealed = stats.binom.pmf(np.arange(most + 1), draws, delta)",
+        "revealed = scipy.stats.binom.pmf(np.arange(most + 1), draws, delta)",
         "told = np.ones(1)",
         ("tests/stats/test_ranked.py",),
     ),

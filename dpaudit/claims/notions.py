@@ -25,8 +25,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -628,7 +629,9 @@ class GaussianDP(Claim):
             high *= 2
             if math.isinf(high):
                 return math.inf  # larger than any double
-        root = optimize.brentq(lambda e: self.delta(e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14)
+        root = scipy.optimize.brentq(
+            lambda e: self.delta(e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14
+        )
         return float(root)
 
     def to_json(self) -> dict[str, Any]:

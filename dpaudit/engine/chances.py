@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from dpaudit.engine.certificate import RANKED_SHARE
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, RANKED_DRAWS
@@ -60,7 +60,7 @@ USUAL_POWER = 0.9
 MAX_DRAWS = 10**10
 
 _TRIED = 3  # number of events and guesses that are tried
-_USUAL = float(stats.norm.isf(1 - USUAL_POWER))
+_USUAL = float(special.ndtri(USUAL_POWER))
 # Cost of learning in standard deviations of the test, for a threshold and for a choice among a few
 # outcomes. Bets learn while they bet. Bets also lose some nats because of bet sizes and early
 # stops.
@@ -253,7 +253,7 @@ def learning_share(failure_prob: float, cost: float = _COST) -> float:
     A test with power 0.9 needs a distance of `needed` standard deviations from the null hypothesis.
     Learning costs `cost` of these standard deviations.
     """
-    needed = float(stats.norm.isf(failure_prob)) + _USUAL
+    needed = -float(special.ndtri(failure_prob)) + _USUAL
     return _share_of(needed, cost)
 
 
@@ -384,8 +384,8 @@ def by_bet(
                 return Chance(1.0, float(one[0]), float(other[0]), BY_BET)
             continue
         deviation = math.sqrt(spread * pairs)
-        reached = stats.norm.cdf((drift * pairs - height) / deviation)
-        passed = stats.norm.logcdf((-drift * pairs - height) / deviation)
+        reached = special.ndtr((drift * pairs - height) / deviation)
+        passed = special.log_ndtr((-drift * pairs - height) / deviation)
         passed += 2 * drift * height / spread
         power = float(reached + math.exp(min(passed, 0.0)))
         if power > best.power:

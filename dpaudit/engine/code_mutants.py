@@ -20,7 +20,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,13 +104,13 @@ class _Contender:
         assert self.mutant.pair is not None
         return self.mutant.pair
 
-    def audit(self, task: Task, certify: Certify, limit: float) -> None:
-        """Audit the mutant once more, in a process of its own."""
+    def audit(self, task: Task, certify: Certify, limit: float, caches: Sequence[Any]) -> None:
+        """Audit the mutant once more, in a process of its own, after it cleared the caches."""
         self.rounds += 1
         role = f"code mutant {self.index} round {self.rounds}"
 
         def compute() -> _Brief:
-            forget()  # the original filled these caches
+            forget(caches)  # the original filled them
             task.watch.progress, task.watch.is_warned = None, True
             return _Brief.of(certify(task, self.mutant.mechanism, role))
 
@@ -202,7 +202,9 @@ def run_code_mutants(
         cache_dir=None,
     )
     with task.watch.calls_within(patience(found)):
-        _audit_all(asked, contenders, found.pair, lambda c, t: c.audit(t, certify, limit))
+        _audit_all(
+            asked, contenders, found.pair, lambda c, t: c.audit(t, certify, limit, made.caches)
+        )
     return CodeRuns(
         tuple(contender.result(each) for contender in contenders),
         made.unseen,

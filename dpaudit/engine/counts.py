@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from dpaudit.engine.certificate import (
     RANKED_SHARE,
@@ -151,8 +151,8 @@ class _Coins:
         if run.task.stored is not None:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
             limit = most
-        fit = float(stats.binom.cdf(min(limit, tossed - 1), tossed, 0.5))
-        fit -= float(stats.binom.cdf(max(tossed - limit, 1) - 1, tossed, 0.5))
+        fit = float(special.bdtr(min(limit, tossed - 1), tossed, 0.5))
+        fit -= float(special.bdtr(max(tossed - limit, 1) - 1, tossed, 0.5))
         rng = run.rng("coins")
         while True:
             left = int(rng.binomial(tossed, 0.5))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from dpaudit.engine.certificate import Certificate, parts_of
 from dpaudit.engine.chances import USUAL_POWER, Chances, smallest
@@ -82,7 +82,7 @@ class Family:
             high += 1.0
             if math.exp(high) > _EDGES[1]:
                 return None
-        return math.exp(float(optimize.brentq(excess, low, high, xtol=1e-6)))
+        return math.exp(float(scipy.optimize.brentq(excess, low, high, xtol=1e-6)))
 
     def draws_for(self, strength: float, task: Task, found: Certificate) -> int | None:
         """Return how many draws per dataset refute a strength with power 0.9, or None."""
@@ -194,7 +194,7 @@ class Outcomes(Family):
         grouped = _grouped(counts)
         if grouped.shape[1] < 2:
             return None
-        if stats.chi2_contingency(grouped, correction=False).pvalue > _BY_CHANCE:
+        if scipy.stats.chi2_contingency(grouped, correction=False).pvalue > _BY_CHANCE:
             return None
         left, right = _by_ratio(grouped + 0.5)
         return cls(1.0, np.log(left * right) / 2, np.log(left / right))

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
@@ -538,7 +539,7 @@ def hints(
             f"{half_probability(m):.2g} under fair coins. The certified numbers assume fair coins. "
             "Pass coins='half' if the number of included canaries was fixed, else coins='fair'."
         )
-    ranks = stats.rankdata(scores)
+    ranks = scipy.stats.rankdata(scores)
     pairs = n * (m - n)
     higher = float(ranks[included].sum()) - n * (n + 1) / 2  # pairs; equal scores count one half
     _, sizes = np.unique(scores, return_counts=True)

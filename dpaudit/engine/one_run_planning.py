@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
@@ -217,7 +218,7 @@ def _model(
         true_epsilon = _validate.positive(true_epsilon=true_epsilon)
         if delta == 0.0:
             scale = 1 / true_epsilon
-            noise = stats.laplace(scale=scale)
+            noise = scipy.stats.laplace(scale=scale)
             return (
                 lambda t: (float(noise.sf(t - 0.5)), float(noise.sf(t + 0.5))),
                 f"scores with Laplace noise that need epsilon = {true_epsilon:g}",
@@ -228,7 +229,7 @@ def _model(
                 f"got {true_epsilon!r}"
             )
         mu = float(
-            optimize.brentq(lambda x: GaussianDP(x).epsilon(delta) - true_epsilon, 1e-6, _FAR)
+            scipy.optimize.brentq(lambda x: GaussianDP(x).epsilon(delta) - true_epsilon, 1e-6, _FAR)
         )
     assert mu is not None
     distance = _validate.positive(mu=mu)
@@ -257,7 +258,7 @@ def _rates(
         if share >= guessed(low):
             t = low
         else:
-            t = float(optimize.brentq(lambda t, s=share: guessed(t) - s, low, _FAR))
+            t = float(scipy.optimize.brentq(lambda t, s=share: guessed(t) - s, low, _FAR))
         right.append(beyond(t)[0] / (2 if one_sided else 1))
         total.append(share)
     steps = np.diff(total)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
@@ -276,4 +276,4 @@ def needing(epsilon: float, delta: float) -> Oracle:
     def excess(log_sigma: float) -> float:
         return float(oracles.gaussian(1.0, math.exp(log_sigma)).delta(epsilon)) - delta
 
-    return oracles.gaussian(1.0, math.exp(optimize.brentq(excess, -12.0, 25.0)))
+    return oracles.gaussian(1.0, math.exp(scipy.optimize.brentq(excess, -12.0, 25.0)))

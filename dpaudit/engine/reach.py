@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, learning_share
@@ -65,7 +66,7 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
             if family.epsilon(high, delta) > _LARGEST or high > _STRONGEST:
                 return math.inf
             low, high = high, high * _STEP
-        strength = float(optimize.brentq(shortfall, low, high, rtol=1e-3))
+        strength = float(scipy.optimize.brentq(shortfall, low, high, rtol=1e-3))
         return family.epsilon(strength, delta)
     except ArgumentError:  # beyond the range of the oracles
         return None

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats as distributions
 
 from dpaudit import _validate
 from dpaudit.data import handed, words_of_data
@@ -121,9 +121,9 @@ class Subsampling:
 
     def _weights(self, counts: NDArray[np.int64], sizes: NDArray[np.int64], n: int) -> Floats:
         if self.kind == "poisson":
-            found = np.asarray(distributions.binom.pmf(counts, sizes, self.q)).prod(axis=1)
+            found = np.asarray(scipy.stats.binom.pmf(counts, sizes, self.q)).prod(axis=1)
         elif self.kind == "replacement":
-            found = distributions.multinomial.pmf(counts, self.batch_size, sizes / n)
+            found = scipy.stats.multinomial.pmf(counts, self.batch_size, sizes / n)
         else:
             ways = [math.prod(map(math.comb, sizes.tolist(), one)) for one in counts.tolist()]
             whole = math.comb(n, self.batch_size or 0)

@@ -251,7 +251,6 @@ def _blocks(
 
     if observe == "memory":
         tracemalloc.start()
-    gc.collect()
     gc.disable()
     while len(chosen) < 2 * outcomes or (len(chosen) < most and time.monotonic() < end):
         for place in rng.permutation([0, 0, 1, 1]).tolist():

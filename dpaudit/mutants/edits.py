@@ -74,11 +74,14 @@ class CodeMutants:
         Why some code has no mutants; empty if all of it was read.
     left_out : int
         Number of further mistakes, which `most` left out.
+    caches : tuple, optional
+        Caches that the mechanism may have filled. They hide what a mutant returns: `forget` them.
     """
 
     mutants: tuple[Mutant, ...]
     unseen: str = ""
     left_out: int = 0
+    caches: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         """Return one line for each mutant."""
@@ -151,14 +154,15 @@ def of_code(
         return CodeMutants((), "it does not draw from rng")
     if code is not None and not is_own(code):
         return CodeMutants((), "it is code of a library")
-    trial = _Trial(mechanism, held, seed, size, Watch() if watch is None else watch)
+    functions, caches = _functions_and_caches()
+    trial = _Trial(mechanism, held, seed, size, watch or Watch(), caches)
     try:
         before, ids, repeats = in_child(trial.of_mechanism, limit=limit)
     except ChildError as error:
         return CodeMutants((), f"the mechanism could not be run in another process: {error}")
     if all(draws is None for draws in before):
         return CodeMutants((), "the mechanism failed on all of these data")
-    source = _Source(_functions(ids))
+    source = _Source(_with_codes(functions, ids))
     found = mistakes(source.definitions, items=max(map(_items, held)), user=held[0].by)
     chosen = _chosen(found, most)
     edits = [(mistake, source.edit(mistake)) for mistake in chosen]
@@ -167,7 +171,8 @@ def of_code(
         for mistake, edit in edits
         if edit is not None
     ]
-    return CodeMutants(tuple(_numbered(_by_turns(made))), source.unseen, len(found) - len(chosen))
+    mutants = tuple(_numbered(_by_turns(made)))
+    return CodeMutants(mutants, source.unseen, len(found) - len(chosen), tuple(caches))
 
 
 def _chosen(found: Sequence[Mistake], most: int | None) -> list[Mistake]:
@@ -245,6 +250,7 @@ class _Trial:
     seed: int
     size: int
     watch: Watch
+    caches: Sequence[Any]
 
     def call(self, mechanism: Any, at: int) -> Any:
         """Return the draws on one side of a pair, or its probabilities or centres."""
@@ -281,7 +287,7 @@ class _Trial:
         are given by their identity, which a forked process shares with its parent. The last value
         says whether the mechanism draws the same again.
         """
-        forget()  # the code behind a filled cache would not be executed
+        forget(self.caches)  # the code behind a filled cache would not be executed
         code = code_of(self.mechanism)
         package = "own" if code is None else package_of(code)
         found: dict[int, None] = {}
@@ -303,7 +309,7 @@ class _Trial:
 
     def compared(self, mutant: Any, before: list[Any], repeats: bool) -> tuple[str, int]:
         """Return why a mutant need not be audited, or "", and the pair where it differs most."""
-        forget()
+        forget(self.caches)
         try:
             after = self.draws(mutant, before)
         except MechanismError as error:
@@ -320,11 +326,25 @@ class _Trial:
 _CACHE = type(functools.lru_cache(maxsize=1)(lambda: None))
 
 
-def forget() -> None:
-    """Clear all caches of results in this process, which would hide what changed code returns."""
-    for one in gc.get_objects():
-        if type(one) is _CACHE:
-            one.cache_clear()
+def _functions_and_caches() -> tuple[list[types.FunctionType], list[Any]]:
+    """Return all functions of this process, and its caches of results, but for those of dpaudit.
+
+    A forked process should not search: it would touch all objects, so the system would copy the
+    whole memory of its parent.
+    """
+    kinds = (types.FunctionType, _CACHE)
+    found = [one for one in gc.get_objects() if type(one) in kinds]
+    functions = [one for one in found if type(one) is types.FunctionType]
+    caches = [one for one in found if type(one) is _CACHE]
+    return functions, [
+        one for one in caches if not str(getattr(one, "__module__", "")).startswith("dpaudit.")
+    ]
+
+
+def forget(caches: Iterable[Any]) -> None:
+    """Clear caches of results, which would hide what changed code returns."""
+    for one in caches:
+        one.cache_clear()
 
 
 def _same(before: list[Any], after: list[Any]) -> bool:
@@ -335,10 +355,11 @@ def _same(before: list[Any], after: list[Any]) -> bool:
     )
 
 
-def _functions(ids: Sequence[int]) -> list[types.FunctionType]:
+def _with_codes(
+    functions: Iterable[types.FunctionType], ids: Sequence[int]
+) -> list[types.FunctionType]:
     """Return the functions with some codes, in the order of the codes."""
     order = {one: at for at, one in enumerate(ids)}
-    functions = (one for one in gc.get_objects() if type(one) is types.FunctionType)
     found = [one for one in functions if id(one.__code__) in order]
     return sorted(found, key=lambda one: order[id(one.__code__)])
 

@@ -32,8 +32,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 Arguments = Mapping[str, Any]
 Array = NDArray[Any]
@@ -292,15 +293,17 @@ TREATMENTS: dict[str, Treatment] = {
     "standard_gamma": Treatment(_of(np.asarray, "shape"), amount="shape"),
     "chisquare": Treatment(_of(np.asarray, "df"), amount="df"),
     "noncentral_chisquare": Treatment(_of(lambda df, nonc: df + nonc, "df", "nonc"), amount="df"),
-    "f": Treatment(_of(stats.f.median, "dfnum", "dfden"), amount="dfden"),
-    "noncentral_f": Treatment(_of(stats.ncf.median, "dfnum", "dfden", "nonc"), amount="dfden"),
+    "f": Treatment(_of(lambda n, d: special.fdtri(n, d, 0.5), "dfnum", "dfden"), amount="dfden"),
+    "noncentral_f": Treatment(
+        _of(lambda *shape: scipy.stats.ncf.median(*shape), "dfnum", "dfden", "nonc"), amount="dfden"
+    ),
     "lognormal": Treatment(_of(lambda m, s: np.exp(m + s**2 / 2), "mean", "sigma"), amount="sigma"),
     "rayleigh": Treatment(
         _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), amount="scale"
     ),
     "wald": Treatment(_of(np.asarray, "mean"), amount="scale"),
     "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), amount="a"),
-    "pareto": Treatment(_of(stats.lomax.median, "a"), amount="a"),
+    "pareto": Treatment(_of(lambda a: 2 ** (1 / a) - 1, "a"), amount="a"),
     "power": Treatment(_of(lambda a: a / (a + 1), "a"), amount="a"),
     "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), amount="a"),
     "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
@@ -309,7 +312,7 @@ TREATMENTS: dict[str, Treatment] = {
     "poisson": Treatment(_of(np.asarray, "lam"), amount="lam"),
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), amount="p"),
     "logseries": Treatment(_of(_logseries, "p"), amount="p"),
-    "zipf": Treatment(_of(stats.zipf.median, "a"), amount="a"),
+    "zipf": Treatment(_of(lambda a: scipy.stats.zipf.median(a), "a"), amount="a"),
     # uniform numbers are noise (by inversion) or a coin
     "random": Treatment(
         # The logarithm stays finite, as for all draws of the method except a single value.

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -70,7 +70,7 @@ def _association(column: NDArray[np.float64], ratios: NDArray[np.float64]) -> fl
     """Return how strongly the ratio rises or falls with a coordinate; 0 for a constant ratio."""
     if len(np.unique(ratios)) < 2:
         return 0.0
-    return abs(float(stats.spearmanr(column, ratios).statistic))
+    return abs(float(scipy.stats.spearmanr(column, ratios).statistic))
 
 
 # --- simplifying a case that breaks a claim, as long as it still breaks the claim ---------------

@@ -58,8 +58,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft, special
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -306,11 +307,11 @@ class _Tilted:
             log_mgf = float(special.logsumexp(logs))
             weights = np.exp(logs - log_mgf)
             tilted = np.asarray(np.bincount(one.cells % size, weights, size), dtype=float)
-            product *= _power(fft.rfft(tilted), one.times)
+            product *= _power(scipy.fft.rfft(tilted), one.times)
             forward += one.times * each * _norm(tilted)
             self.log_factor += one.times * log_mgf
             base += one.times * one.offset
-        mass = fft.irfft(product, size)
+        mass = scipy.fft.irfft(product, size)
         norm = _norm(mass)
         self.error = 1.01 * (forward + (each + 3 * n * _UNIT) * norm)
         start = math.floor((window[0] - base) / width)

@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -135,7 +135,7 @@ def hockey_stick_density(
 
     edges = [-math.inf, *points, math.inf]
     pieces = [
-        integrate.quad(excess, low, high, epsabs=1e-12, epsrel=1e-10, limit=400)[0]
+        scipy.integrate.quad(excess, low, high, epsabs=1e-12, epsrel=1e-10, limit=400)[0]
         for low, high in itertools.pairwise(edges)
     ]
     return float(min(sum(pieces), 1.0))

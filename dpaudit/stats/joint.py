@@ -49,8 +49,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -271,11 +272,11 @@ def null_at(
         elif slope(inner_high) <= 0:
             q = high
         else:
-            q = float(optimize.brentq(slope, inner_low, inner_high, xtol=1e-300, rtol=1e-14))
+            q = float(scipy.optimize.brentq(slope, inner_low, inner_high, xtol=1e-300, rtol=1e-14))
         return n * _kl(x, min(theta * q + delta, 1.0)) + m * _kl(y, q), q
 
     def root(excess: Callable[[float], float], low: float, high: float) -> float:
-        return float(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
+        return float(scipy.optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
 
     delta = 0.0 if target.delta is None else target.delta
     if target.epsilon is not None:
@@ -349,7 +350,7 @@ def critical_counts(
 
 def _share_with_evidence(p: float, high: float, evidence: float) -> float:
     """Return the share x between p and `high` with ``kl(x, p) = evidence``."""
-    return float(optimize.brentq(lambda x: _kl(x, p) - evidence, p, high))
+    return float(scipy.optimize.brentq(lambda x: _kl(x, p) - evidence, p, high))
 
 
 def _stationary(

@@ -103,8 +103,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
@@ -210,7 +211,7 @@ def half_probability(canaries: int) -> float:
     (0.5, 0.02523)
     """
     m = _validate.integer(1, canaries=canaries)
-    return float(stats.binom.pmf(m // 2, m, 0.5)) * (1 - 1e-9)  # rounded down
+    return float(scipy.stats.binom.pmf(m // 2, m, 0.5)) * (1 - 1e-9)  # rounded down
 
 
 def guess_p_value(
@@ -322,7 +323,7 @@ def wrong_sums(numbers: Sequence[int], rates: Floats, most: int) -> Floats:
         weight, trials = len(numbers) - k, number - before
         if trials == 0:
             continue
-        own = stats.binom.pmf(
+        own = scipy.stats.binom.pmf(
             np.arange(min(most // weight, trials) + 1), trials, 1.0 - float(rates[k])
         )
         used = np.flatnonzero(own > _NEGLIGIBLE_MASS)

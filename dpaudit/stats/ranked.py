@@ -45,8 +45,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.stats.betting import last_nonnegative
@@ -244,8 +245,8 @@ def _bound(
     heights: NDArray[np.int64], stages: Stages, draws: int, epsilon: float, delta: float
 ) -> float:
     """Return the bound of the theorem."""
-    most = int(stats.binom.isf(_NEGLIGIBLE, draws, delta)) if delta > 0 else 0
-    revealed = stats.binom.pmf(np.arange(most + 1), draws, delta)
+    most = int(scipy.stats.binom.isf(_NEGLIGIBLE, draws, delta)) if delta > 0 else 0
+    revealed = scipy.stats.binom.pmf(np.arange(most + 1), draws, delta)
     bound = _crossing(heights, stages, float(special.expit(epsilon)), revealed)
     bound += _NEGLIGIBLE if delta > 0 else 0.0
     return rounded_up(bound)
@@ -278,4 +279,4 @@ def _crossing(heights: NDArray[np.int64], stages: Stages, pi: float, revealed: F
 
 
 def _steps(count: int, pi: float) -> Floats:
-    return np.asarray(stats.binom.pmf(np.arange(count + 1), count, pi))
+    return np.asarray(scipy.stats.binom.pmf(np.arange(count + 1), count, pi))

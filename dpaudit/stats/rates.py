@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -153,16 +153,19 @@ def guess_refutation_prob(
     0.973
     """
     alpha = _validate.failure_prob(failure_prob=failure_prob)
-    guesses = stats.binom.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES, draws, rate)
+    if rate <= 0:
+        return 0.0
+    guesses = np.ceil(special.bdtrik((np.arange(_QUANTILES) + 0.5) / _QUANTILES, draws, rate))
     s = lower_rates(guesses, draws, alpha * SHARE_OF_GUESSING)
     with np.errstate(divide="ignore"):
         excess = delta / s if delta > 0 else np.zeros_like(s)
     # The rho that is required by c - e^epsilon w = delta.
     rho = special.expit(epsilon) + excess * special.expit(-epsilon)
-    can = rho < 1
-    critical = stats.binom.isf(alpha * (1 - SHARE_OF_GUESSING), guesses, np.where(can, rho, 0.5))
-    tail = stats.binom.sf(critical, guesses, share)
-    return float(np.where(can & (guesses > 0), tail, 0.0).mean())
+    can = (rho < 1) & (guesses > 0)
+    quantile = 1 - alpha * (1 - SHARE_OF_GUESSING)
+    critical = np.ceil(special.bdtrik(quantile, guesses[can], rho[can]))
+    tails = special.bdtrc(critical, guesses[can].astype(int), share)
+    return float(tails.sum() / _QUANTILES)
 
 
 _LINE_STEPS = 2000

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -96,7 +97,7 @@ def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats)
     alive, before, crossed = np.ones(1), 0, 0.0  # alive: masses of counts with no height reached
     for k, rate, height in zip(guesses, rates.tolist(), heights, strict=True):
         step = k - before
-        alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
+        alive = np.convolve(alive, scipy.stats.binom.pmf(np.arange(step + 1), step, rate))
         crossed += float(alive[height:].sum())
         alive, before = alive[:height], k
         if not len(alive):

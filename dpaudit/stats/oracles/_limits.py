@@ -55,14 +55,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import Floats, Oracle
 
 _FREQUENCIES = 8192  # of the characteristic function
+_BLOCK = 128  # of neighbouring frequencies
 # Log likelihood ratios beyond this wrap around. The limits of the arguments make them negligible.
 _REACH = 400.0
 _SURE = 250.0  # mean log likelihood ratio from which the power counts as 1
@@ -72,7 +74,6 @@ _BLENDS = 0.25, 0.5, 0.75
 
 _ROUNDING = 1e-12  # a divergence that is larger by less is an error of rounding
 _SLIVER = 1e-15  # a slice of less mass is one, too
-_CHUNK = 500
 _MOST_DRAWS = 10**13
 _LARGEST_EPSILON, _LEAST_EPSILON = 30.0, 1e-6
 _LEAST_FAILURE_PROB, _LARGEST_POWER = 1e-20, 0.999
@@ -153,14 +154,14 @@ class NearestPrivatePair:
     @cached_property
     def _log_characteristic(self) -> NDArray[np.complex128]:
         """Logarithm of the characteristic function of the log likelihood ratio of one draw."""
-        at = np.arange(_FREQUENCIES) * (math.pi / _REACH)
-        found = np.zeros(_FREQUENCIES, dtype=np.complex128)
+        step, found = math.pi / _REACH, np.zeros(_FREQUENCIES, dtype=np.complex128)
+        fine = step * np.arange(_BLOCK)
+        coarse = step * np.arange(0, _FREQUENCIES, _BLOCK)
         for weights, ratios in self._ratios:
-            one = np.zeros(_FREQUENCIES, dtype=np.complex128)
-            for first in range(0, len(ratios), _CHUNK):
-                block = slice(first, first + _CHUNK)
-                one += np.expm1(1j * np.outer(at, ratios[block])) @ weights[block]
-            found += np.log1p(one)
+            # With X = exp(x) - 1 and Y = exp(y) - 1, exp(x + y) - 1 is X Y + X + Y, also near 0.
+            x, y = (np.expm1(1j * np.outer(at, ratios)) for at in (coarse, fine))
+            one = (x * weights) @ y.T + (x @ weights)[:, None] + y @ weights
+            found += np.log1p(one).ravel()
         return found
 
     def _power(self, draws: int, failure_prob: float) -> float:
@@ -314,7 +315,7 @@ def reachable_epsilon(
         return largest
     if spare(_LEAST_EPSILON) >= 0:
         return _LEAST_EPSILON
-    root: float = optimize.brentq(spare, _LEAST_EPSILON, largest, rtol=1e-12)
+    root: float = scipy.optimize.brentq(spare, _LEAST_EPSILON, largest, rtol=1e-12)
     return root
 
 
@@ -324,7 +325,7 @@ def _pure(p: Floats, q: Floats, bound: float) -> tuple[Floats, Floats]:
         return float(left.sum() - right.sum())
 
     try:
-        x: float = optimize.brentq(excess, 1e-9, 2 - 1e-9, xtol=1e-15, rtol=1e-14)
+        x: float = scipy.optimize.brentq(excess, 1e-9, 2 - 1e-9, xtol=1e-15, rtol=1e-14)
     except ValueError:  # rounding hides the sign, because bound is nearly 1
         x = 1.0
     return _null(p, q, bound, x, 2 - x)
@@ -352,7 +353,7 @@ def _approximate(
         return -value, -slope
 
     positive, any_size = (1e-9, None), (0.0, None)
-    found = optimize.minimize(
+    found = scipy.optimize.minimize(
         dual,
         np.array([1.0, 1.0, 0.1, 0.1]),
         args=(mixed_p, mixed_q),
