@@ -7,16 +7,19 @@ OUT ?= reports
 # Tests start hundreds of processes: without byte code each of them compiles dpaudit anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+# What `make test` runs. One worker runs a whole file, whose tests may share what they computed.
+FAST := --dist loadfile -m "not slow and not nightly"
+
 .DEFAULT_GOAL := help
 .PHONY: help audit reference test test-slow test-faults test-adapters test-adapters-pitfalls test-lowest test-newest nightly coverage lint types prose check docs dist measured clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
-	@echo "make test    run the tests, but for the slow ones"
+	@echo "make test    run the tests, but for the slow ones and the nightly ones"
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
-	@echo "make nightly   slow tests, faults, adapters, planted mistakes, mutants of ledgers; no test is skipped"
+	@echo "make nightly   slow and nightly tests, faults, adapters, planted mistakes, mutants of ledgers; no test is skipped"
 	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
 	@echo "make reference   make the run in reports/reference again; git keeps its summary, its first page and the errata as PDF"
 	@echo "make check   lint, types, and the rules of docs/prose.py for all English"
@@ -60,17 +63,17 @@ reference: $(VENV)/.audit
 	$(BIN)/dpaudit run audits --profile quick --out reports/reference
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto $(FAST)
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m slow --durations=12
+	$(BIN)/python -m pytest -n auto -m "slow and not nightly" --durations=12
 
 # pyproject.toml keeps tests/faults out of the other targets.
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
 
 nightly: audit $(VENV)/.test $(VENV)/.docs test-adapters
-	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m slow
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m "slow or nightly"
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
 	$(BIN)/python -m benchmarks.mutation
 	$(BIN)/dpaudit ledger --mutants --out $(OUT)/nightly
@@ -78,7 +81,7 @@ nightly: audit $(VENV)/.test $(VENV)/.docs test-adapters
 # Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
 coverage: $(VENV)/.dev
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=
+	$(BIN)/python -m pytest -n auto $(FAST) --cov --cov-report=
 	$(BIN)/coverage combine --quiet --append || true  # processes that ended after pytest
 	$(BIN)/coverage report --skip-covered
 
@@ -142,7 +145,7 @@ test-lowest test-newest: test-%: $(VENV)/.release
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(VENV)-$*
 	VIRTUAL_ENV=$(VENV)-$* $(BIN)/uv pip install --quiet \
 		$(if $(filter lowest,$*),--resolution lowest-direct,--upgrade) -e '.[test]'
-	$(VENV)-$*/bin/python -m pytest -n auto -m "not slow"
+	$(VENV)-$*/bin/python -m pytest -n auto $(FAST)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -45,24 +45,37 @@ WITH_CODE = [
     )
 ]
 SLOW = {
-    "guides/causes.md",
+    "guides/accountants.md",
     "guides/commands.md",
-    "guides/databases.md",
-    "guides/frames.md",
-    "guides/interactive.md",
+    "guides/history.md",
     "guides/one-run.md",
     "guides/refuted.md",
-    "guides/side-channels.md",
-    "guides/sparse-vector.md",
-    "guides/synthetic-data.md",
+    "guides/training.md",
     "quickstart.md",
     "tutorial.md",
 }
 """Pages whose code takes more than three seconds."""
+NIGHTLY = {
+    "guides/causes.md",
+    "guides/databases.md",
+    "guides/frames.md",
+    "guides/interactive.md",
+    "guides/local.md",
+    "guides/side-channels.md",
+    "guides/sparse-vector.md",
+    "guides/synthetic-data.md",
+}
+"""Pages whose code takes more than fifteen seconds."""
 
 
 def named(path):
     return path.relative_to(DOCS).as_posix()
+
+
+def marks_of(path):
+    return [pytest.mark.slow] * (named(path) in SLOW) + [pytest.mark.nightly] * (
+        named(path) in NIGHTLY
+    )
 
 
 # --- code --------------------------------------------------------------------------------------
@@ -70,7 +83,7 @@ def named(path):
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=[pytest.mark.slow] * (named(p) in SLOW)) for p in WITH_CODE],
+    [pytest.param(p, marks=marks_of(p)) for p in WITH_CODE],
     ids=named,
 )
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
@@ -81,7 +94,7 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
 
 
 def test_slow_pages_are_pages():
-    assert {named(path) for path in WITH_CODE} > SLOW
+    assert {named(path) for path in WITH_CODE} > SLOW | NIGHTLY
 
 
 def test_all_pages_of_guides_have_code():

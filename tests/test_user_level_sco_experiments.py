@@ -91,7 +91,7 @@ def test_the_table_of_sizes_is_that_of_the_theorem():
     assert [row["n of Section 3 (v2)"] for row in rows if row["m"] == 1][1] == "7,853,008"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_shows_everything(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "QUICK", TINY)
     one = {measure.SAMPLING: (1.0,), measure.PRIVACY: (32.0,), measure.MANY: (32.0,)}

@@ -46,6 +46,7 @@ def test_without_noise_the_objective_falls(method, plan):
     assert found["objective"] < 0.8 * measure.judged(setting, start[None], rng=rng)["objective"]
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_numbers():
     rows = [measure.compared(SETTING, TINY, seed=3) for _ in range(2)]
     assert rows[0] == rows[1]
@@ -65,7 +66,7 @@ def test_settings_change_one_thing_at_a_time():
     assert len(measure.settings_of(measure.FULL)) == 3 * 9 * 6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_shows_everything(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "QUICK", TINY)
     monkeypatch.setattr(measure, "promised", lambda d, rho: {"d": d, "rho": rho})

@@ -39,7 +39,7 @@ def ask_for_half(session, query):
 
 def audit_budget(auditor):
     session = Interactive(budget, ["sum", "ones"], ask=ask_for_half, rounds=4)
-    auditor.check(session, PureDP(EPSILON, source="basic composition"), PAIR, draws=40_000)
+    auditor.check(session, PureDP(EPSILON, source="basic composition"), PAIR, draws=20_000)
 
 
 class Retries(Budget):
@@ -58,7 +58,7 @@ def audit_refunded_answers(auditor):
     session = Interactive(
         lambda data, *, rng: Retries(data, rng), ["sum", "ones"], ask=ask_for_half, rounds=8
     )
-    auditor.check(session, PureDP(EPSILON), PAIR, draws=20_000)
+    auditor.check(session, PureDP(EPSILON), PAIR, draws=10_000)
 
 
 class Confirming(Budget):
@@ -97,13 +97,13 @@ def check_the_answer(transcript):
 
 def audit_fixed_queries_miss_the_check(auditor):
     session = Interactive(confirming, ["sum", 0.5, 1.0, 1.5, 2.0], ask=ask_for_all, rounds=2)
-    auditor.check(session, PureDP(EPSILON), PAIR, draws=20_000)
+    auditor.check(session, PureDP(EPSILON), PAIR, draws=10_000)
 
 
 @pytest.mark.known_violation("whether a released sum is too high reveals the sign of its noise")
 def audit_adaptive_queries_find_the_check(auditor):
     session = Interactive(confirming, ask=ask_for_all, rounds=2, strategies=[check_the_answer])
-    auditor.check(session, PureDP(EPSILON), PAIR, draws=20_000)
+    auditor.check(session, PureDP(EPSILON), PAIR, draws=10_000)
 
 
 class Odometer:
@@ -141,7 +141,7 @@ def audit_odometer(auditor):
 
 @pytest.mark.known_violation("the odometer reports only half of the loss")
 def audit_odometer_that_reports_half(auditor):
-    auditor.check(odometer_of(0.5), PureDP(EPSILON), PAIR, draws=40_000)
+    auditor.check(odometer_of(0.5), PureDP(EPSILON), PAIR, draws=20_000)
 
 
 class Threshold:
@@ -171,13 +171,13 @@ def down(data):
 def audit_sparse_vector(auditor):
     session = Interactive(lambda data, *, rng: Threshold(data, rng), [up, down], rounds=6)
     claim = PureDP(EPSILON, source="user_level_sco v2 Lemma 17")
-    auditor.check(session, claim, PAIR, draws=40_000)
+    auditor.check(session, claim, PAIR, draws=20_000)
 
 
 @pytest.mark.known_violation("queries without noise reveal the values (Stoddard et al. 2014)")
 def audit_sparse_vector_without_query_noise(auditor):
     session = Interactive(lambda data, *, rng: Threshold(data, rng, False), [up, down], rounds=6)
-    auditor.check(session, PureDP(EPSILON), PAIR, draws=40_000)
+    auditor.check(session, PureDP(EPSILON), PAIR, draws=20_000)
 
 
 TIMES = 4
@@ -209,7 +209,7 @@ class Counter:
 def audit_stream_with_chosen_inputs(auditor):
     session = Interactive(lambda data, *, rng: Counter(data, rng), ["secret", 0, 1], rounds=TIMES)
     claim = PureDP(EPSILON, source="Dwork, Naor, Pitassi and Rothblum 2010")
-    auditor.check(session, claim, PAIR, draws=40_000)
+    auditor.check(session, claim, PAIR, draws=20_000)
 
 
 class OneLedger:

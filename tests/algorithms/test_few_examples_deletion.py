@@ -192,7 +192,7 @@ def test_private_whatever_the_algorithm_is(pmfs, extra):
         assert excess(one, other, 9.0) <= 0.9 + ROUNDING
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("item_epsilon", [0.05, 1.0])
 def test_256_users(item_epsilon):
     """Check the privacy of 256 users with one bit each, for all neighbours.

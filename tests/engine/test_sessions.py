@@ -52,7 +52,7 @@ def unlimited(data: Any, *, rng: Generator) -> Session:
 
 
 def test_a_budget_holds_and_its_mutants_are_killed() -> None:
-    result = audit(Interactive(honest, ["sum"], rounds=4), PureDP(1.0), PAIR, draws=20_000, seed=1)
+    result = audit(Interactive(honest, ["sum"], rounds=4), PureDP(1.0), PAIR, draws=10_000, seed=1)
     assert result.verdict is Verdict.NOT_REFUTED
     assert 0.6 < result.certified_epsilon <= 1.0
     killed = {mutant.name: mutant.killed for mutant in result.mutants}
@@ -64,7 +64,7 @@ def test_a_budget_holds_and_its_mutants_are_killed() -> None:
 def test_a_session_without_a_budget_is_refuted_with_a_smallest_pair() -> None:
     session = Interactive(unlimited, ["sum"], rounds=10)
     large = NeighborPair(np.ones((6, 1)), np.vstack([np.ones((5, 1)), [[0.0]]]))
-    result = audit(session, PureDP(1.0), large, draws=8_000, seed=1)
+    result = audit(session, PureDP(1.0), large, draws=4_000, seed=1)
     assert result.verdict is Verdict.REFUTED
     assert result.smallest is not None
     assert result.pair.recipe == "repeat sum (custom)"
@@ -97,12 +97,12 @@ def test_results_do_not_depend_on_workers_and_are_replayed() -> None:
 
 def test_a_sequential_audit_and_a_score_see_the_transcript() -> None:
     session = Interactive(unlimited, ["sum"], rounds=6)
-    result = audit(session, PureDP(1.0), PAIR, draws=8_000, seed=1, method="sequential")
+    result = audit(session, PureDP(1.0), PAIR, draws=4_000, seed=1, method="sequential")
     assert result.verdict is Verdict.REFUTED
-    result = audit(session, PureDP(1.0), PAIR, draws=8_000, seed=1, score=total)
+    result = audit(session, PureDP(1.0), PAIR, draws=4_000, seed=1, score=total)
     assert result.verdict is Verdict.REFUTED
     states = [m for m in audit(
-        Interactive(honest, ["sum"], rounds=6), PureDP(1.0), PAIR, draws=8_000, seed=1, score=total
+        Interactive(honest, ["sum"], rounds=6), PureDP(1.0), PAIR, draws=4_000, seed=1, score=total
     ).mutants if m.name.startswith("the state")]  # fmt: skip
     assert len(states) == 2
 

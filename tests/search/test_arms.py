@@ -248,7 +248,7 @@ def test_finalists_do_not_win_by_luck() -> None:
     assert np.mean(others) > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the window is found among all arms.

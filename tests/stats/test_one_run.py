@@ -285,7 +285,7 @@ def test_the_extremal_mechanism_is_refuted_no_more_often_than_stated(epsilon, al
 
 
 def test_the_level_is_used():
-    assert max(false_p_values(epsilon, 0.3) for epsilon in GRID) > 0.2
+    assert any(false_p_values(epsilon, 0.3) > 0.2 for epsilon in GRID)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])
@@ -331,9 +331,9 @@ def test_enumeration_sees_a_wrong_count_a_wrong_rate_and_shares_that_are_not_pai
             "_plan",
             lambda *a: Unpaid((*plan(*a).tests, (3,), (5,), (7,)), (1.0,) * 9),
         )
-    worst = max(false_p_values(epsilon, 0.3) for epsilon in GRID)
+    is_seen = any(false_p_values(epsilon, 0.3) > 0.3 for epsilon in GRID)
     planned_guesses._plan_of_epsilon.cache_clear()
-    assert worst > 0.3
+    assert is_seen
 
 
 def test_a_search_does_not_skip_an_edge_that_is_not_refuted():
@@ -401,7 +401,7 @@ def expected_path(m, mu):
 @pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
 def test_a_plan_certifies_nearly_as_much_as_the_best_number_in_hindsight(mu):
     right, planner = expected_path(1000, mu), GuessPlanner(1000, 0.05)
-    tried = np.unique(np.geomspace(20, 600, 16).astype(int)).tolist()
+    tried = np.unique(np.geomspace(20, 600, 7).astype(int)).tolist()
     fixed = [GuessPlanner(1000, 0.05, guesses=n) for n in tried]
     for delta in (0.0, 1e-4):
         best = max(planner.epsilon(right, delta) for planner in fixed)
