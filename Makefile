@@ -11,16 +11,17 @@ export PYTHONDONTWRITEBYTECODE :=
 FAST := --dist loadfile -m "not slow and not nightly"
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-adapters test-adapters-pitfalls test-lowest test-newest nightly coverage lint types prose check docs dist measured clean
+.PHONY: help audit reference test test-slow test-nightly test-faults test-adapters test-adapters-pitfalls test-lowest test-newest nightly coverage lint types prose check docs dist measured clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
 	@echo "make test    run the tests, but for the slow ones and the nightly ones"
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
+	@echo "make test-nightly   run those that take more than ten seconds and that CI does without"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
 	@echo "make nightly   slow and nightly tests, faults, adapters, planted mistakes, mutants of ledgers; no test is skipped"
-	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
+	@echo "make coverage   branch coverage of dpaudit/ by the tests of 'make test'"
 	@echo "make reference   make the run in reports/reference again; git keeps its summary, its first page and the errata as PDF"
 	@echo "make check   lint, types, and the rules of docs/prose.py for all English"
 	@echo "make docs    build the site: docs/_build/html/index.html"
@@ -67,6 +68,10 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "slow and not nightly" --durations=12
+
+# What the scheduled workflow runs. CI does without these tests.
+test-nightly: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m nightly --durations=12
 
 # pyproject.toml keeps tests/faults out of the other targets.
 test-faults: $(VENV)/.test

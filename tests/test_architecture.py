@@ -199,6 +199,11 @@ def test_plugin_alone_does_not_import_the_engine():
     assert loaded("import dpaudit.run.plugin", heavy) == ""
 
 
+def test_slow_parts_of_scipy_are_imported_where_they_are_used():
+    heavy = {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.fft"}
+    assert loaded("import dpaudit.run.cli, dpaudit.engine, dpaudit.ledger.command", heavy) == ""
+
+
 def test_rows_of_a_ledger_are_read_stored_and_shown_without_hypothesis():
     code = (
         "import dpaudit.ledger.section, dpaudit.ledger.command, dpaudit.store, dpaudit.run.display;"

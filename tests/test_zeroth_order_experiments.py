@@ -46,7 +46,6 @@ def test_without_noise_the_objective_falls(method, plan):
     assert found["objective"] < 0.8 * measure.judged(setting, start[None], rng=rng)["objective"]
 
 
-@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_numbers():
     rows = [measure.compared(SETTING, TINY, seed=3) for _ in range(2)]
     assert rows[0] == rows[1]

@@ -58,7 +58,7 @@ def audit_refunded_answers(auditor):
     session = Interactive(
         lambda data, *, rng: Retries(data, rng), ["sum", "ones"], ask=ask_for_half, rounds=8
     )
-    auditor.check(session, PureDP(EPSILON), PAIR, draws=10_000)
+    auditor.check(session, PureDP(EPSILON), PAIR, draws=20_000)
 
 
 class Confirming(Budget):
@@ -141,7 +141,7 @@ def audit_odometer(auditor):
 
 @pytest.mark.known_violation("the odometer reports only half of the loss")
 def audit_odometer_that_reports_half(auditor):
-    auditor.check(odometer_of(0.5), PureDP(EPSILON), PAIR, draws=20_000)
+    auditor.check(odometer_of(0.5), PureDP(EPSILON), PAIR, draws=40_000)
 
 
 class Threshold:

@@ -151,8 +151,10 @@ class _Coins:
         if run.task.stored is not None:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
             limit = most
-        fit = float(special.bdtr(min(limit, tossed - 1), tossed, 0.5))
-        fit -= float(special.bdtr(max(tossed - limit, 1) - 1, tossed, 0.5))
+        # P(left <= k), of which scipy.special.bdtr knows nothing from 2^31 coins on
+        ends = [min(limit, tossed - 1), max(tossed - limit, 1) - 1]
+        below, above = (float(special.betainc(tossed - k, k + 1, 0.5)) for k in ends)
+        fit = below - above
         rng = run.rng("coins")
         while True:
             left = int(rng.binomial(tossed, 0.5))

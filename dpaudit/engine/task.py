@@ -346,7 +346,7 @@ def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ..
     """
     if isinstance(parts, int):
         return (failure_prob / parts,) * parts
-    if min(parts, default=0.0) < 0 or sum(parts) > 1 + _ROUNDING:
+    if not (min(parts, default=0.0) >= 0 and sum(parts) <= 1 + _ROUNDING):  # NaN, too
         raise AssertionError(f"weights must be >= 0 and sum to at most 1, got {parts}")
     return tuple(failure_prob * weight for weight in parts)
 

@@ -21,7 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class CodeMutants:
     mutants: tuple[Mutant, ...]
     unseen: str = ""
     left_out: int = 0
-    caches: tuple[Any, ...] = ()
+    caches: tuple[Any, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         """Return one line for each mutant."""
@@ -327,18 +327,15 @@ _CACHE = type(functools.lru_cache(maxsize=1)(lambda: None))
 
 
 def _functions_and_caches() -> tuple[list[types.FunctionType], list[Any]]:
-    """Return all functions of this process, and its caches of results, but for those of dpaudit.
+    """Return all functions and all caches of results of this process.
 
-    A forked process should not search: it would touch all objects, so the system would copy the
-    whole memory of its parent.
+    Only the parent searches. A search in a forked process writes to every object, so the system
+    copies the whole memory of the parent.
     """
     kinds = (types.FunctionType, _CACHE)
     found = [one for one in gc.get_objects() if type(one) in kinds]
     functions = [one for one in found if type(one) is types.FunctionType]
-    caches = [one for one in found if type(one) is _CACHE]
-    return functions, [
-        one for one in caches if not str(getattr(one, "__module__", "")).startswith("dpaudit.")
-    ]
+    return functions, [one for one in found if type(one) is _CACHE]
 
 
 def forget(caches: Iterable[Any]) -> None:

@@ -132,7 +132,8 @@ def guess_refutation_prob(
     """Return the probability that guesses refute (epsilon, delta), for planning.
 
     The result is a mean over quantiles of the number of guesses. For each number of guesses, the
-    critical number of correct guesses is exactly the number that :func:`guess_bounds` requires.
+    critical number of correct guesses is the number that :func:`guess_bounds` requires, up to
+    rounding if the failure probability is below 1e-12.
 
     Parameters
     ----------
@@ -164,7 +165,9 @@ def guess_refutation_prob(
     can = (rho < 1) & (guesses > 0)
     quantile = 1 - alpha * (1 - SHARE_OF_GUESSING)
     critical = np.ceil(special.bdtrik(quantile, guesses[can], rho[can]))
-    tails = special.bdtrc(critical, guesses[can].astype(int), share)
+    rest = guesses[can] - critical
+    # P(C > critical); scipy.special.bdtrc knows nothing from 2^31 guesses on
+    tails = special.betainc(critical[rest > 0] + 1, rest[rest > 0], share)
     return float(tails.sum() / _QUANTILES)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,7 @@ def test_divide_gives_parts_that_sum_to_the_whole_at_most() -> None:
     assert divide(0.3, 3) == (0.3 / 3,) * 3
     assert divide(0.5, [0.5, 0.25]) == (0.25, 0.125)
     assert divide(0.5, []) == ()
-    for weights in ([0.6, 0.6], [1.5], [-0.1, 0.5]):
+    for weights in ([0.6, 0.6], [1.5], [-0.1, 0.5], [math.nan, math.nan]):
         with pytest.raises(AssertionError, match="weights"):
             divide(0.5, weights)
 

@@ -312,6 +312,13 @@ def test_coins_fit_with_the_probability_that_is_paid_for(most: int, stored: bool
     assert coins.fit > 0.9
 
 
+@pytest.mark.parametrize("stored", [None, {"left": 1}])
+def test_coins_of_more_draws_than_an_integer_of_32_bits_fit(stored: dict[str, int] | None) -> None:
+    task = Task(PureDP(1.0), family(ONE), 100, 0.05, 1, "coins", stored=stored)
+    coins = counts._Coins.toss(2**31, Run(task, None, "role"))
+    assert 0.9 < coins.fit <= 1.0
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_few_outputs_of_two_separable_sides_are_no_trouble(seed: int) -> None:
     left, right = laplace(20, 50.0, seed=seed), laplace(20, 0.0, seed=seed + 100)

@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import special
 from scipy.special import betaincinv
-from scipy.stats import multinomial
+from scipy.stats import binom, multinomial
 
 from dpaudit.stats import (
+    SHARE_OF_GUESSING,
     GuessCounts,
     guess_bounds,
     guess_refutation_prob,
@@ -196,3 +198,14 @@ def test_the_predicted_power_is_the_probability_of_what_refutes(
             c / (c + w), c + w, draws, epsilon=epsilon, delta=delta, failure_prob=alpha
         )
         assert predicted == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize("draws", [1, 10, 1000, 2 * 10**10])
+def test_the_predicted_power_has_no_largest_number_of_draws(draws):
+    share = special.expit(1.0) + 1.7 * math.sqrt(0.2 / draws)
+    critical = binom.isf(0.05 * (1 - SHARE_OF_GUESSING), draws, special.expit(1.0))
+    predicted = guess_refutation_prob(
+        min(share, 1.0), 1.0, draws, epsilon=1.0, delta=0.0, failure_prob=0.05
+    )
+    assert predicted == pytest.approx(binom.sf(critical, draws, min(share, 1.0)), rel=1e-4)
+    assert guess_refutation_prob(1.0, 0.0, draws, epsilon=1.0, delta=0.0, failure_prob=0.05) == 0.0

@@ -401,7 +401,7 @@ def expected_path(m, mu):
 @pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
 def test_a_plan_certifies_nearly_as_much_as_the_best_number_in_hindsight(mu):
     right, planner = expected_path(1000, mu), GuessPlanner(1000, 0.05)
-    tried = np.unique(np.geomspace(20, 600, 7).astype(int)).tolist()
+    tried = np.unique(np.geomspace(20, 600, 10).astype(int)).tolist()
     fixed = [GuessPlanner(1000, 0.05, guesses=n) for n in tried]
     for delta in (0.0, 1e-4):
         best = max(planner.epsilon(right, delta) for planner in fixed)
