@@ -113,7 +113,8 @@ def in_order(ones, place):
 
 
 @pytest.mark.parametrize("algorithm", [
-    FunctionAlgorithm(first_bit, 2, 2), AlternatingMajority(3.0),
+    FunctionAlgorithm(first_bit, 2, 2),
+    pytest.param(AlternatingMajority(3.0), marks=pytest.mark.from_profile("full")),
 ], ids=["first-bit", "alternating"])  # fmt: skip
 def audit_order_dependent(auditor, algorithm):
     """Audit algorithms that depend on the order of 22 users."""

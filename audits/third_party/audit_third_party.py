@@ -152,7 +152,7 @@ def audit_diffprivlib_noise(auditor, name):
         PureDP(EPSILON, source=f"diffprivlib {name}"),
         ONE_COUNT if name == "Geometric" else ONE_VALUE,
         mutants=[mutants.scaled(epsilon=2)],
-        draws_factor=0.5,
+        draws_factor=0.2,
     )
 
 

@@ -394,7 +394,7 @@ def too_small(data):
     return ([4.0], 4.0) if data[0] > 0.01 else ([0.0], 4.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_an_understated_ball_is_found_out(monkeypatch):
     at, truth = pair(0.3, 0.002), math.log(0.3 / 0.002)  # no output has a larger loss
