@@ -66,8 +66,9 @@ reference: $(VENV)/.audit
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto $(FAST)
 
+# SLOW="tests/run tests/test_soundness.py" selects files and folders.
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m "slow and not nightly" --durations=12
+	$(BIN)/python -m pytest -n auto -m "slow and not nightly" --durations=12 $(SLOW)
 
 # What the scheduled workflow runs. CI does without these tests.
 test-nightly: $(VENV)/.test
