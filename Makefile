@@ -7,7 +7,7 @@ OUT ?= reports
 # Tests start hundreds of processes: without byte code each of them compiles dpaudit anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-# What `make test` runs. One worker runs a whole file, whose tests may share what they computed.
+# The tests of `make test`. One worker runs a whole file, whose tests may share what they computed.
 FAST := --dist loadfile -m "not slow and not nightly"
 
 .DEFAULT_GOAL := help
@@ -70,7 +70,7 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "slow and not nightly" --durations=12 $(SLOW)
 
-# What the scheduled workflow runs. CI does without these tests.
+# The scheduled workflow runs these tests, and CI does not.
 test-nightly: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m nightly --durations=12
 

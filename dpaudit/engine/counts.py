@@ -151,7 +151,7 @@ class _Coins:
         if run.task.stored is not None:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
             limit = most
-        # P(left <= k), of which scipy.special.bdtr knows nothing from 2^31 coins on
+        # P(left <= k). scipy.special.bdtr returns NaN from 2^31 coins on.
         ends = [min(limit, tossed - 1), max(tossed - limit, 1) - 1]
         below, above = (float(special.betainc(tossed - k, k + 1, 0.5)) for k in ends)
         fit = below - above

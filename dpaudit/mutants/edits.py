@@ -329,8 +329,8 @@ _CACHE = type(functools.lru_cache(maxsize=1)(lambda: None))
 def _functions_and_caches() -> tuple[list[types.FunctionType], list[Any]]:
     """Return all functions and all caches of results of this process.
 
-    Only the parent searches. A search in a forked process writes to every object, so the system
-    copies the whole memory of the parent.
+    Only the parent searches. A search in a forked process writes to every object, which copies the
+    memory of the parent.
     """
     kinds = (types.FunctionType, _CACHE)
     found = [one for one in gc.get_objects() if type(one) in kinds]

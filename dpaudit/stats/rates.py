@@ -166,7 +166,7 @@ def guess_refutation_prob(
     quantile = 1 - alpha * (1 - SHARE_OF_GUESSING)
     critical = np.ceil(special.bdtrik(quantile, guesses[can], rho[can]))
     rest = guesses[can] - critical
-    # P(C > critical); scipy.special.bdtrc knows nothing from 2^31 guesses on
+    # P(C > critical). scipy.special.bdtrc returns NaN from 2^31 guesses on.
     tails = special.betainc(critical[rest > 0] + 1, rest[rest > 0], share)
     return float(tails.sum() / _QUANTILES)
 
