@@ -152,9 +152,9 @@ class _Coins:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
             limit = most
         # P(left <= k). scipy.special.bdtr returns NaN from 2^31 coins on.
-        ends = [min(limit, tossed - 1), max(tossed - limit, 1) - 1]
-        below, above = (float(special.betainc(tossed - k, k + 1, 0.5)) for k in ends)
-        fit = below - above
+        ends = [max(tossed - limit, 1) - 1, min(limit, tossed - 1)]
+        too_few, not_too_many = (float(special.betainc(tossed - k, k + 1, 0.5)) for k in ends)
+        fit = not_too_many - too_few
         rng = run.rng("coins")
         while True:
             left = int(rng.binomial(tossed, 0.5))

@@ -44,6 +44,7 @@ from dpaudit.engine.composed import BySteps
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
+from dpaudit.engine.explore import least_draws
 from dpaudit.engine.families import family_of
 from dpaudit.engine.mutation import CodeRuns, MutantRuns, mutants_of, run_mutants
 from dpaudit.engine.reproducer import reproducer_of
@@ -54,6 +55,9 @@ from dpaudit.mechanisms import AdditiveNoise, Composition, ExactMechanism, Sampl
 from dpaudit.mutants import Memory
 from dpaudit.neighbors import Portfolio, family
 from dpaudit.results import AuditResult, Cause, Reproducer, SmallestPair, short
+
+_PART_ON_ITEMS = 4
+"""A search for users with one item each gets this fraction of the draws: one in four."""
 
 _REASON = 200
 
@@ -205,7 +209,7 @@ def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
     """Return a note that the claim may hold for single items, if the search chose the items.
 
     A second search gives each user one item. If it finds no violation, the note says so. This
-    search certifies nothing.
+    search certifies nothing, so it gets only a part of the draws.
     """
     space = task.space
     if not isinstance(space, Portfolio) or not space.items or space.variant is None:
@@ -213,13 +217,14 @@ def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
     single = space.variant(items=1)
     example = single.example(rng=task.rng("one item", "example"))
     try:
-        alone = replace(task, space=single, pairs=family(example), is_brief=True)
+        draws = max(task.draws // _PART_ON_ITEMS, least_draws(single, 1))
+        alone = replace(task, space=single, pairs=family(example), draws=draws, is_brief=True)
         if certificate_of(alone, mechanism, "one item").refuted:
             return ()
     except MechanismError:
         return ()
     return (
         f"The claim is refuted for users with {space.items} items. For users with one item each, "
-        "the same search found no violation. If the claim protects one item, pass "
+        f"a search with {draws:,} draws found no violation. If the claim protects one item, pass "
         "neighbors.portfolio(m=1).",
     )

@@ -228,7 +228,7 @@ class Attack:
         /,
         *,
         cases: Iterable[Changed] | None = None,
-        method: Method | str = Method.EXACT,
+        method: Method | str | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
         floor: float = 0.0,
         mutant: Changed | Inequality | None = None,
@@ -246,8 +246,8 @@ class Attack:
         Parameters
         ----------
         cases, method
-            As for :meth:`sweep`, if the cases are a list or a grid. A search of a domain is always
-            "property".
+            As for :meth:`sweep`, if the cases are a list or a grid. A search of a domain takes no
+            method, because it is always "property".
         tolerance : float
             Allowed difference of each entry, in [0, 1), relative to the larger of the two entries.
         floor : float
@@ -264,7 +264,13 @@ class Attack:
         if (tolerance := _validate.nonnegative(tolerance=tolerance)) >= 1:
             raise ArgumentError(f"tolerance must be in [0, 1), got {tolerance!r}")
         floor = _validate.nonnegative(floor=floor)
-        method = _method(method)
+        searches = cases is None and is_domain(domain)
+        if searches and method is not None:
+            raise ArgumentError(
+                "method must be left out if the keywords are a domain, whose search is always "
+                f"'property', got {method!r}"
+            )
+        judged_by = _method(Method.EXACT if method is None else method)
         # Two values that agree within the tolerance no longer agree after this factor.
         factor = max(1.0 + _RELATIVE, (1.0 + _RELATIVE) / (1.0 - tolerance) ** 2)
 
@@ -289,7 +295,7 @@ class Attack:
                 return compared(found)
 
             found = Cases(domain, values, cases)
-            if cases is None and is_domain(domain):
+            if searches:
                 made = self._ledger.searched(
                     found,
                     values,
@@ -308,7 +314,7 @@ class Attack:
                     values,
                     sides,
                     shared,
-                    method=method,
+                    method=judged_by,
                     tolerance=tolerance,
                     mutant=wrong,
                     claim=self._words(claim),

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from dpaudit.ledger import words
 from dpaudit.ledger.coverage import STATEMENT
+from dpaudit.ledger.paper import TABLE, ledger_files, paper_of
 from dpaudit.ledger.rows import StatementResult
 from dpaudit.results import short
 from dpaudit.run import (
@@ -145,8 +146,6 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
 
     The first argument may be the name of a paper.
     """
-    from dpaudit.ledger import paper_of
-
     paper, paths = None, list(words) or default_paths()
     if words:
         known = {paper_of(path_of(target)) for target in _found(words[1:] or default_paths())}
@@ -159,6 +158,12 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
                 f"here are: {there}"
             )
     targets = [target for target in _found(paths) if paper in (None, paper_of(path_of(target)))]
+    for table in [] if paper else _tables(paths):
+        if not ledger_files(table):
+            raise click.UsageError(
+                f"{TABLE} must be in one folder with files ledger_*.py, which check its "
+                f"statements. There is none next to {str(table)!r}"
+            )
     return list(dict.fromkeys(targets))
 
 
@@ -169,16 +174,28 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
         if not file.exists():
             raise click.UsageError(f"PATHS must exist, got {path!r}")
         if file.is_dir():
-            for found in sorted(file.rglob("ledger_*.py")):
-                inside = found.relative_to(file).parts[:-1]
-                if not any(part in _FOREIGN or part.startswith(".") for part in inside):
-                    yield str(found)
+            for found in _own(file, "ledger_*.py"):
+                yield str(found)
         elif file.match("ledger_*.py"):
             yield path
         else:
             raise click.UsageError(
                 f"PATHS must be directories or files named ledger_*.py, got {path!r}"
             )
+
+
+def _tables(paths: Sequence[str]) -> Iterator[Path]:
+    """Yield the tables of statements in some paths."""
+    for folder in filter(Path.is_dir, map(path_of, paths)):
+        yield from _own(folder, TABLE)
+
+
+def _own(folder: Path, pattern: str) -> Iterator[Path]:
+    """Yield files in a folder, without those of other projects and of hidden folders."""
+    for found in sorted(folder.rglob(pattern)):
+        inside = found.relative_to(folder).parts[:-1]
+        if not any(part in _FOREIGN or part.startswith(".") for part in inside):
+            yield found
 
 
 def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:

@@ -185,6 +185,11 @@ def test_identities_are_told_from_near_misses():
     assert book.result().tightest is None
 
 
+def test_an_identity_takes_no_method_for_a_domain():
+    with pytest.raises(ArgumentError, match=r"^method must be left out .* domain.*got 'numeric'$"):
+        ledger().identity(x=Interval(1.0, 3.0), method="numeric")
+
+
 def test_other_values_of_an_identity_are_its_mutant():
     book = ledger()
     book.identity(x=Interval(1.0, 3.0), power=2, mutant={"power": 3})(
@@ -249,7 +254,7 @@ def test_a_method_may_be_given_by_its_name(method):
     assert [attempt.method for attempt in book.result().attempts] == [Method.NUMERIC] * 2
 
 
-@pytest.mark.parametrize("method", ["monte carlo", "argument", None])
+@pytest.mark.parametrize("method", ["monte carlo", "argument", 1])
 @pytest.mark.parametrize("attempt", ["sweep", "identity"])
 def test_an_unknown_method_is_refused_at_once(attempt, method):
     names = "exact, numeric, property, monte_carlo"

@@ -232,6 +232,15 @@ def test_wrong_usage_is_told_in_one_line(home, args, code, words):
     assert "Traceback" not in result.out + result.err
 
 
+def test_a_table_without_checks_is_told_except_beside_a_named_paper(home):
+    home.put("audits/new/statements.md", TABLE)
+    result = dpaudit(home, "ledger")
+    assert result.code == 4
+    told = " ".join(result.err.split())
+    assert "There is none next to 'audits/new/statements.md'" in told
+    assert "p.first" in table(dpaudit(home, "ledger", "paper", "--jobs", "0").out)
+
+
 def test_rows_of_other_code_are_marked_in_the_table(home):
     dpaudit(home, "ledger", "paper", "--jobs", "0")
     file = home.path / PART
