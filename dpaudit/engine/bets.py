@@ -45,10 +45,10 @@ from dpaudit.engine.certificate import (
 )
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import (
-    is_suspiciously_constant,
     not_covered,
     notes_on_draws,
     notes_on_outputs,
+    suspiciously_constant,
 )
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
@@ -580,7 +580,7 @@ def _certify(game: Game) -> Certificate:
         + notes_on_outputs(game.sampler, (left, right))
         + tuple(check.note for check in game.checks.values() if check.note),
         not_covered=not_covered(task, game.sampler, game.exploration.search),
-        is_constant=is_suspiciously_constant(game.sampler, joined([left, right])),
+        constant=suspiciously_constant(game.sampler, joined([left, right])),
         sequential=SequentialPath(
             game.stopped,
             task.draws,

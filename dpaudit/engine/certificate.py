@@ -364,12 +364,13 @@ class Certificate:
     """Bounds for one mechanism on one pair, from draws or from a computation.
 
     `p_value` is the p-value of the claim. The p-value is 1 if the claim was not refuted. All
-    `bounds` hold simultaneously, except with the failure probability of `epsilon`. Certified curves
-    follow from these bounds. `is_constant` says that all outputs on both datasets were equal.
-    `tally` holds the counts of fresh draws from which `epsilon` was computed. `share` is the share
-    of the failure probability that belongs to the counts in `tally`. `reason` and `advice` replace
-    the sentences that are made from the other fields by default. `mu` is a certified mu of Gaussian
-    DP, if it is larger than the mu that follows from the bounds. The other fields are those of
+    `bounds` hold simultaneously, except with the failure probability of `epsilon`. Certified
+    curves follow from these bounds. `constant` is "outputs" or "scores" if these were all equal
+    on both datasets. `tally` holds the counts of fresh draws from which `epsilon` was computed.
+    `share` is the share of the failure probability that belongs to the counts in `tally`.
+    `reason` and `advice` replace the sentences that are made from the other fields by default.
+    `mu` is a certified mu of Gaussian DP, if it is larger than the mu that follows from the
+    bounds. The other fields are those of
     :class:`dpaudit.results.AuditResult`.
     """
 
@@ -393,7 +394,7 @@ class Certificate:
     search: SearchRecord | None = None
     notes: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
-    is_constant: bool = False
+    constant: str = ""
     reason: str = ""
     advice: str = ""
     mu: float = 0.0

@@ -174,7 +174,9 @@ def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
         return f"and there is no mutant to show power: {why}"
     if NO_ANSWERS in found.notes:
         return "and every output on both datasets is NaN"
-    if found.is_constant and not found.pair.is_null:
+    if found.constant == "scores" and not found.pair.is_null:
+        return "and the score gave all outputs on both datasets the same number"
+    if found.constant and not found.pair.is_null:
         return (
             "and all outputs on both datasets were equal, so the audit saw no noise that could "
             "hide a difference"
@@ -265,7 +267,12 @@ def advice(
         return "Use another pair. The two datasets of this pair are equal."
     if NO_ANSWERS in found.notes:
         return "Use data on which the mechanism has an answer, or check why it returns only NaN."
-    if found.is_constant:
+    if found.constant == "scores":
+        return (
+            "Use another score, or a differing user on whom the score depends. In a training, the "
+            "gradient of this user must not be zero."
+        )
+    if found.constant:
         return (
             "Check the code: does it fix a seed, or ignore these data? If its output depends on "
             "other data, name a pair of such datasets."

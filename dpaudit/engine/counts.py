@@ -44,10 +44,10 @@ from dpaudit.engine.certificate import (
 from dpaudit.engine.evidence import Evidence
 from dpaudit.engine.explore import Draws, Exploration, all_draws, explore
 from dpaudit.engine.notes import (
-    is_suspiciously_constant,
     not_covered,
     notes_on_draws,
     notes_on_outputs,
+    suspiciously_constant,
 )
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
@@ -407,8 +407,9 @@ def _certify(
         search=exploration.search,
         notes=notes_on_draws(task, sampler) + notes_on_outputs(sampler, exploration.draws) + doubts,
         not_covered=not_covered(task, sampler, exploration.search),
-        is_constant=is_suspiciously_constant(sampler, joined(exploration.draws))
-        and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),
+        constant=suspiciously_constant(sampler, joined(exploration.draws))
+        if all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally))
+        else "",
     )
 
 

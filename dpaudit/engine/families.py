@@ -283,7 +283,7 @@ def family_of(
     made : NoiseMutants or None
         The mutants of the mechanism, with the recording of its noise.
     """
-    if found.epsilon.counts is None or found.is_constant:
+    if found.epsilon.counts is None or found.constant:
         return None
     if made is not None and made.recording is not None and not task.watch.is_spent():
         pair = found.pair

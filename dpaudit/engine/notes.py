@@ -83,9 +83,14 @@ def _has_gaps(space: Portfolio) -> bool:
     return False
 
 
-def is_suspiciously_constant(sampler: Sampler, outputs: NDArray[Any]) -> bool:
-    """Return whether all outputs are equal; constant time or memory is what is wanted."""
-    return not isinstance(sampler.mechanism, Observed) and is_constant(outputs)
+def suspiciously_constant(sampler: Sampler, outputs: NDArray[Any]) -> str:
+    """Return "outputs" or "scores" if these are all equal, and "" otherwise.
+
+    Time and memory may be constant, which is what is wanted.
+    """
+    if isinstance(sampler.mechanism, Observed) or not is_constant(outputs):
+        return ""
+    return "scores" if isinstance(sampler.mechanism, Scored) else "outputs"
 
 
 def notes_on_outputs(sampler: Sampler, draws: Draws) -> tuple[str, ...]:
@@ -94,7 +99,10 @@ def notes_on_outputs(sampler: Sampler, draws: Draws) -> tuple[str, ...]:
         return ()
     if all(side.dtype.kind == "f" and np.isnan(side).all() for side in draws):
         return (NO_ANSWERS,)
-    if all(is_suspiciously_constant(sampler, side) for side in draws):
+    equal = {suspiciously_constant(sampler, side) for side in draws}
+    if equal == {"scores"}:
+        return (f"All {len(draws[0]):,} scores of each dataset were equal.",)
+    if equal == {"outputs"}:
         return (
             f"All {len(draws[0]):,} outputs of each dataset were equal. Either the mechanism adds "
             "no noise here, or noise rarely changes its output, or it fixes a seed.",

@@ -60,6 +60,9 @@ def test_without_a_mutant_a_mutant() -> None:
         "Check the code: does it fix a seed"
     )
 
+    scored = {"score": np.zeros_like, "draws": 2000, "mutants": "noise"}
+    assert advised(total, FAR, **scored).startswith("Use another score, or a differing user")
+
     def entropy(data, size, *, rng):
         bits = rng.bit_generator.random_raw(size) / 2**64
         return data.sum() + 4 * np.log(bits / (1 - bits))
