@@ -14,6 +14,7 @@ run, and the audit itself adds at most the same amount.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,7 +26,7 @@ from dpaudit.engine.sessions import budget_mutants
 from dpaudit.engine.task import Task, divide
 from dpaudit.engine.views import side_channel, side_channel_mutants
 from dpaudit.errors import MechanismError, MechanismTimeout
-from dpaudit.mechanisms import TIME_IS_OVER, may_be_sequential, mechanism_name
+from dpaudit.mechanisms import TIME_IS_OVER, Scored, may_be_sequential, mechanism_name
 from dpaudit.mutants import (
     ALL,
     ALL_NOISE,
@@ -55,6 +56,8 @@ _RECORDED_PAIRS = 3
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
 TOO_FEW_DRAWS = "draws were too few"
+_ITSELF = "it is the audited mechanism itself"
+_PLAIN = bool | int | float | str | bytes  # bound arguments that are compared by value
 _SKIPPED = "the same change of all calls survived"
 
 
@@ -171,6 +174,26 @@ def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
         count = sum(mutant.name.partition(" #")[0] == name for mutant in mutants)
         mutants.append(Mutant(f"{name} #{count + 1}" if count else name, made))
     return mutants
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two mechanisms are one function with equal arguments bound to it."""
+    (function, bound), (other_function, other_bound) = _bound(one), _bound(other)
+    if function is not other_function or bound.keys() != other_bound.keys():
+        return False
+    pairs = [(value, other_bound[key]) for key, value in bound.items()]
+    return all(
+        a is b or (isinstance(a, _PLAIN) and isinstance(b, _PLAIN) and a == b) for a, b in pairs
+    )
+
+
+def _bound(mechanism: Any) -> tuple[Any, dict[Any, Any]]:
+    """Return the function of a mechanism, and the arguments that are bound to it."""
+    while isinstance(mechanism, Scored):
+        mechanism = mechanism.mechanism
+    if not isinstance(mechanism, functools.partial):
+        return mechanism, {}
+    return mechanism.func, {**dict(enumerate(mechanism.args)), **mechanism.keywords}
 
 
 @dataclass(eq=False)
@@ -361,7 +384,7 @@ def _estimated(contender: _Contender) -> float:
 
 
 def run_mutants(
-    task: Task, made: NoiseMutants, found: Certificate, *, certify: Certify
+    task: Task, mechanism: Any, made: NoiseMutants, found: Certificate, *, certify: Certify
 ) -> MutantRuns:
     """Audit the mutants of a mechanism.
 
@@ -369,6 +392,9 @@ def run_mutants(
     ----------
     task : Task
         The task of the audit.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        The audited mechanism. A given mutant that is this mechanism is not run. It would be killed
+        only by chance.
     made : NoiseMutants
         Mutants of the mechanism, as returned by :func:`mutants_of`.
     found : Certificate
@@ -383,7 +409,10 @@ def run_mutants(
         replace(task, failure_prob=divide(each, ROUNDS)[0], is_brief=True),
         certify,
         found.pair,
-        [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],
+        [
+            _Contender(mutant, index, note=_ITSELF * _is_same(mutant.mechanism, mechanism))
+            for index, mutant in enumerate(made.mutants)
+        ],
     )
     with task.watch.calls_within(patience(found)):
         contest.play()

@@ -352,8 +352,9 @@ def slow_words(name: str, each: float, size: int, total: int, seconds: float) ->
     """Return the warning that an audit will take long, with a faster setting."""
     draws = "a draw" if size == 1 else f"{size} draws"
     return (
-        f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} would take up to "
-        f'{seconds / 60:.0f} minutes. method="sequential" (dpaudit run --sequential) stops as soon '
-        "as the evidence suffices. draws= and Settings(max_seconds=...) limit the time. "
+        f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} (of both "
+        f"datasets, mutants included) would take up to {seconds / 60:.0f} minutes. "
+        'method="sequential" (dpaudit run --sequential) stops as soon as '
+        "the evidence suffices. draws= and Settings(max_seconds=...) limit the time. "
         "Settings(cache_dir=...) lets an interrupted audit resume"
     )

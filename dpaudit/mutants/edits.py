@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -403,6 +404,13 @@ class Edit:
                 function.__code__ = code
 
 
+def _name(code: types.CodeType) -> str:
+    """Return the name of a function; for a lambda, also where it is."""
+    if code.co_name != "<lambda>":
+        return code.co_qualname
+    return f"a lambda in line {code.co_firstlineno} of {Path(code.co_filename).name}"
+
+
 class _Source:
     """The definitions of some functions in their files."""
 
@@ -415,7 +423,7 @@ class _Source:
             found = self._definition(function)
             if found is None:
                 if not function.__code__.co_qualname.startswith(_MADE_BY_DATACLASS):
-                    unread[function.__code__.co_qualname] = None
+                    unread[_name(function.__code__)] = None
             else:
                 node, self.modules[function] = found
                 self.definitions.append((node, function))

@@ -174,6 +174,26 @@ def test_a_given_mutant_comes_first_and_must_be_killed() -> None:
     assert "the given mutant laplace(scale=0.99) survived too" in missed.reason
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "mutant", "is_run"),
+    [
+        (laplace, laplace, False),
+        (partial(laplace, scale=2.0), partial(laplace, scale=2.0), False),
+        (partial(laplace, scale=2.0), partial(laplace, scale=0.2), True),
+        (laplace, partial(laplace, scale=0.2), True),
+    ],
+)
+@pytest.mark.parametrize("score", [None, np.ravel])
+def test_a_given_mutant_that_is_the_mechanism_shows_no_power(
+    mechanism: Any, mutant: Any, is_run: bool, score: Any
+) -> None:
+    """Check that chance cannot kill the mechanism itself, which would look like power."""
+    found = audit(mechanism, PureDP(1.0), ONE, mutants=[mutant], draws=2000, seed=1, score=score)
+    assert found.mutants[0].status is (MutantStatus.KILLED if is_run else MutantStatus.NOT_RUN)
+    assert found.verdict is (Verdict.NOT_REFUTED if is_run else Verdict.NO_POWER)
+    assert ("could not be run (it is the audited mechanism itself)" in found.reason) is not is_run
+
+
 def test_mutants_of_one_name_are_told_apart() -> None:
     result = audited(laplace, mutants=[partial(laplace, scale=0.5), partial(laplace, scale=0.5)])
     names = [m.name for m in result.mutants[:2]]

@@ -638,6 +638,11 @@ def test_code_that_cannot_be_read_is_named():
     made = of_code(space["f"], [PAIR], seed=0)
     assert not made.mutants
     assert made.unseen == "the source of f could not be read"
+    unnamed = compile(
+        "lambda data, size, *, rng: data.sum() + rng.normal(size=size)", "m.py", "eval"
+    )
+    words = "the source of a lambda in line 1 of m.py could not be read"
+    assert of_code(eval(unnamed, space), [PAIR], seed=0).unseen == words
 
 
 def test_source_that_changed_since_the_import_is_not_used():
