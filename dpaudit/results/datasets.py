@@ -16,7 +16,8 @@ from dpaudit.results.words import number, short
 Array = NDArray[Any]
 
 ITEMS = 8
-"""Number of items of the differing user that are shown; items in which the sides differ first."""
+"""Number of items of the differing user that are shown: first items in which the sides differ, and
+among these, first items with new values."""
 _NAMED = 2  # number of items that one line shows
 _ABSENT = "absent"
 _VALUES = 12  # Number of values of an item that are shown.
@@ -182,13 +183,18 @@ def _side_by_side(
 ) -> tuple[tuple[ItemRow, ...], str]:
     """Return the items of both sides, and a description of the items that are not shown."""
     count = max(len(left or ()), len(right or ()))
-    rows = []
+    rows: list[ItemRow] = []
+    ranks = []  # items in which the sides differ come first, and among them each new value
+    known: set[tuple[str, str]] = set()
     for index in range(count):
         one, two = (side[index] if side and index < len(side) else None for side in (left, right))
         texts = [_ABSENT if item is None else words_of(item) for item in (one, two)]
         label = name if count == 1 else f"{name} {index}"
-        rows.append(ItemRow(label, texts[0], texts[1], _key(one) != _key(two)))
-    hidden = sorted(range(count), key=lambda index: not rows[index].differs)[ITEMS:]
+        differs, is_known = _key(one) != _key(two), (texts[0], texts[1]) in known
+        known.add((texts[0], texts[1]))
+        rows.append(ItemRow(label, texts[0], texts[1], differs))
+        ranks.append((not differs, is_known))
+    hidden = sorted(range(count), key=ranks.__getitem__)[ITEMS:]
     shown = tuple(row for index, row in enumerate(rows) if index not in hidden)
     differ = sum(rows[index].differs for index in hidden)
     left_out = f"and {len(hidden):,} more {name}s, of which {differ:,} differ" if hidden else ""

@@ -155,3 +155,11 @@ def test_who_differs_is_said_in_one_line():
     assert who_differs(gone).startswith("user u differs, absent on the right: left (who='u dif")
     two = NeighborPair.from_frame(frame, user="who", drop=["v", "a"])
     assert who_differs(two).startswith("user v, one of 2, absent on the right: left ")
+
+
+def test_a_rare_value_among_many_items_is_shown():
+    user = np.zeros((1, 30))
+    user[0, 20] = 7.0
+    pair = NeighborPair(user, np.ones((1, 30)))
+    assert [row.name for row in datasets(pair).items] == [f"item {i}" for i in (*range(7), 20)]
+    assert "left 7, right 1 in item 20" in who_differs(pair)
