@@ -3,9 +3,10 @@
     python -m benchmarks.speed [--against REVISION] [--repeats 5]
     python -m benchmarks.speed --default
 
-The time excludes the calls of the mechanism. With --against, the package at a git revision is
-loaded in addition to this version. The two versions audit in turn, and `old / new` is the ratio of
-their median times. The ratio of the times is the only number that does not depend on the machine.
+Without --default, the time excludes the calls of the mechanism. With --against, the package at a
+git revision is loaded in addition to this version. The two versions audit in turn, and `old / new`
+is the ratio of their median times. The ratio of the times is the only number that does not depend
+on the machine.
 
 With --default, the time is that of a whole audit without a pair: the search, and then the mutants,
 or the smallest pair and the likely causes.
@@ -217,9 +218,10 @@ def defaults(seeds=(1, 2, 3)):
 def main():
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", metavar="REVISION")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--against", metavar="REVISION")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--default", action="store_true", help="default audits, without a pair")
+    kind.add_argument("--default", action="store_true", help="default audits, without a pair")
     args = parser.parse_args()
     if args.default:
         defaults()

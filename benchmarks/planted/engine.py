@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         "engine/concluding.py",
         "equal outputs may end in NOT REFUTED",
-        "if found.is_constant and not found.pair.is_null:\n        return (",
+        "if found.constant and not found.pair.is_null:\n        return (",
         "if False:\n        return (",
         ("tests/engine/test_misleading.py",),
     ),

@@ -17,7 +17,7 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
-from dpaudit.engine.mutation import TOO_FEW_DRAWS, CodeRuns, MutantRuns
+from dpaudit.engine.mutation import ITSELF, TOO_FEW_DRAWS, CodeRuns, MutantRuns
 from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task, other_relations
 from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
 from dpaudit.engine.task import Task
@@ -184,6 +184,7 @@ def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
     given = [m for m in mutant_runs.results if m.is_given and not m.killed]
     if given:
         status = "could not be run" if given[0].note else "survived too"
+        status = "was not run" if given[0].note == ITSELF else status
         return f"but the given mutant {given[0].name} {status} ({_why(given[0], found)})"
     killed, judged = mutation_score(mutant_runs.results)
     if killed:
@@ -269,8 +270,8 @@ def advice(
         return "Use data on which the mechanism has an answer, or check why it returns only NaN."
     if found.constant == "scores":
         return (
-            "Use another score, or a differing user on whom the score depends. In a training, the "
-            "gradient of this user must not be zero."
+            "Check the score and the code: does the score depend on the differing user (whose "
+            "gradient in a training must not be zero), or does the code fix a seed?"
         )
     if found.constant:
         return (
@@ -278,6 +279,8 @@ def advice(
             "other data, name a pair of such datasets."
         )
     for broken in mutant_runs.results:
+        if broken.is_given and broken.note == ITSELF:
+            return f"Plant a mistake in the mutant {broken.name}, or leave it out."
         if broken.is_given and broken.note not in ("", TOO_FEW_DRAWS, TIME_IS_OVER):
             return f"Correct the mutant {broken.name}, which could not be run, or leave it out."
     if found.epsilon.counts is not None:

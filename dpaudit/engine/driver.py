@@ -57,7 +57,8 @@ from dpaudit.neighbors import Portfolio, family
 from dpaudit.results import AuditResult, Cause, Reproducer, SmallestPair, short
 
 _PART_ON_ITEMS = 4
-"""A search for users with one item each gets this fraction of the draws: one in four."""
+"""A search for users with one item each gets this fraction of the draws (one in four) if this part
+would have refuted the claim with the same events."""
 
 _REASON = 200
 
@@ -182,7 +183,7 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
             mutant_runs = replace(mutant_runs, code=code)
         if task.instrument is None:
             model = family_of(here, mechanism, certificate, made)
-    notes = _note_on_items(task, mechanism) if certificate.refuted else ()
+    notes = _note_on_items(task, mechanism, certificate) if certificate.refuted else ()
     smallest: SmallestPair | None = None
     causes: tuple[Cause, ...] = ()
     again: Reproducer | None = None
@@ -205,11 +206,12 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     return replace(result, smallest=smallest, causes=causes, again=again)
 
 
-def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
+def _note_on_items(task: Task, mechanism: Any, found: Certificate) -> tuple[str, ...]:
     """Return a note that the claim may hold for single items, if the search chose the items.
 
     A second search gives each user one item. If it finds no violation, the note says so. This
-    search certifies nothing, so it gets only a part of the draws.
+    search certifies nothing, so it gets only a part of the draws. The logarithm of a p-value is
+    about proportional to the draws, so it shows whether a part of them refutes an equal violation.
     """
     space = task.space
     if not isinstance(space, Portfolio) or not space.items or space.variant is None:
@@ -217,7 +219,8 @@ def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
     single = space.variant(items=1)
     example = single.example(rng=task.rng("one item", "example"))
     try:
-        draws = max(task.draws // _PART_ON_ITEMS, least_draws(single, 1))
+        part = _PART_ON_ITEMS if found.p_value ** (1 / _PART_ON_ITEMS) <= task.failure_prob else 1
+        draws = max(task.draws // part, least_draws(single, 1))
         alone = replace(task, space=single, pairs=family(example), draws=draws, is_brief=True)
         if certificate_of(alone, mechanism, "one item").refuted:
             return ()

@@ -17,7 +17,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any
+
+import numpy as np
 
 from dpaudit.engine.bets import LEAST_DRAWS as LEAST_BET
 from dpaudit.engine.certificate import Certificate
@@ -26,7 +29,7 @@ from dpaudit.engine.sessions import budget_mutants
 from dpaudit.engine.task import Task, divide
 from dpaudit.engine.views import side_channel, side_channel_mutants
 from dpaudit.errors import MechanismError, MechanismTimeout
-from dpaudit.mechanisms import TIME_IS_OVER, Scored, may_be_sequential, mechanism_name
+from dpaudit.mechanisms import TIME_IS_OVER, Outcomes, Scored, may_be_sequential, mechanism_name
 from dpaudit.mutants import (
     ALL,
     ALL_NOISE,
@@ -56,8 +59,10 @@ _RECORDED_PAIRS = 3
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
 TOO_FEW_DRAWS = "draws were too few"
-_ITSELF = "it is the audited mechanism itself"
-_PLAIN = bool | int | float | str | bytes  # bound arguments that are compared by value
+ITSELF = "it is the audited mechanism itself"
+_PLAIN = (bool, int, float, str, bytes, np.generic)
+"""Bound arguments that are compared by value."""
+
 _SKIPPED = "the same change of all calls survived"
 
 
@@ -179,17 +184,18 @@ def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
 def _is_same(one: Any, other: Any) -> bool:
     """Return whether two mechanisms are one function with equal arguments bound to it."""
     (function, bound), (other_function, other_bound) = _bound(one), _bound(other)
-    if function is not other_function or bound.keys() != other_bound.keys():
+    are_methods = isinstance(function, MethodType) and isinstance(other_function, MethodType)
+    if not (function is other_function or (are_methods and function == other_function)):
         return False
-    pairs = [(value, other_bound[key]) for key, value in bound.items()]
-    return all(
-        a is b or (isinstance(a, _PLAIN) and isinstance(b, _PLAIN) and a == b) for a, b in pairs
+    return bound.keys() == other_bound.keys() and all(
+        a is b or (type(a) is type(b) and isinstance(a, _PLAIN) and bool(a == b))
+        for a, b in ((value, other_bound[key]) for key, value in bound.items())
     )
 
 
 def _bound(mechanism: Any) -> tuple[Any, dict[Any, Any]]:
     """Return the function of a mechanism, and the arguments that are bound to it."""
-    while isinstance(mechanism, Scored):
+    while isinstance(mechanism, Scored | Outcomes):
         mechanism = mechanism.mechanism
     if not isinstance(mechanism, functools.partial):
         return mechanism, {}
@@ -410,7 +416,7 @@ def run_mutants(
         certify,
         found.pair,
         [
-            _Contender(mutant, index, note=_ITSELF * _is_same(mutant.mechanism, mechanism))
+            _Contender(mutant, index, note=ITSELF * _is_same(mutant.mechanism, mechanism))
             for index, mutant in enumerate(made.mutants)
         ],
     )

@@ -101,7 +101,10 @@ def notes_on_outputs(sampler: Sampler, draws: Draws) -> tuple[str, ...]:
         return (NO_ANSWERS,)
     equal = {suspiciously_constant(sampler, side) for side in draws}
     if equal == {"scores"}:
-        return (f"All {len(draws[0]):,} scores of each dataset were equal.",)
+        return (
+            f"All {len(draws[0]):,} scores of each dataset were equal. Either the score does not "
+            "depend on the noise, or the mechanism adds none here, or it fixes a seed.",
+        )
     if equal == {"outputs"}:
         return (
             f"All {len(draws[0]):,} outputs of each dataset were equal. Either the mechanism adds "

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from dpaudit.ledger import words
 from dpaudit.ledger.coverage import STATEMENT
-from dpaudit.ledger.paper import TABLE, ledger_files, paper_of
+from dpaudit.ledger.paper import HEADING, TABLE, ledger_files, paper_of
 from dpaudit.ledger.rows import StatementResult
 from dpaudit.results import short
 from dpaudit.run import (
@@ -159,10 +159,10 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
             )
     targets = [target for target in _found(paths) if paper in (None, paper_of(path_of(target)))]
     for table in [] if paper else _tables(paths):
-        if not ledger_files(table):
+        if not ledger_files(table) and HEADING.search(table.read_text("utf-8")):
             raise click.UsageError(
                 f"{TABLE} must be in one folder with files ledger_*.py, which check its "
-                f"statements. There is none next to {str(table)!r}"
+                f"statements. There is none next to {str(table)!r}. To check another paper, name it"
             )
     return list(dict.fromkeys(targets))
 

@@ -51,7 +51,7 @@ PROGRAMS = "counterexamples.py"
 
 ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
 
-_HEADING = re.compile(rf"## (?P<id>{ID.pattern})(: (?P<place>.+))?")
+HEADING = re.compile(rf"## (?P<id>{ID.pattern})(: (?P<place>.+))?")
 _FIELDS = ("kind", "rests on", "hides", "same as")
 _COVERED = re.compile(r"^<!-- rows: (?P<ids>[^<>]+) -->$", re.MULTILINE)
 
@@ -269,7 +269,7 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
         if heading == "## Conventions":
             conventions = tuple(_conventions(path, number, body))
             continue
-        found = _HEADING.fullmatch(heading)
+        found = HEADING.fullmatch(heading)
         if found is None:
             raise StoreError(
                 f'{path}:{number} must be "## Conventions" or "## paper.name: Number, Section", '

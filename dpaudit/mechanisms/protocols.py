@@ -353,7 +353,7 @@ def slow_words(name: str, each: float, size: int, total: int, seconds: float) ->
     draws = "a draw" if size == 1 else f"{size} draws"
     return (
         f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} (of both "
-        f"datasets, mutants included) would take up to {seconds / 60:.0f} minutes. "
+        f"datasets, and of any mutants) would take up to {seconds / 60:.0f} minutes. "
         'method="sequential" (dpaudit run --sequential) stops as soon as '
         "the evidence suffices. draws= and Settings(max_seconds=...) limit the time. "
         "Settings(cache_dir=...) lets an interrupted audit resume"

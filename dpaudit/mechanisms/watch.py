@@ -99,7 +99,7 @@ class Watch:
             self.is_warned = True
             warnings.warn(
                 f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws (of "
-                "both datasets, mutants included), "
+                "both datasets, and of any mutants), "
                 f"{min(self.in_calls, passed):.0f} s of them in the mechanism, and needs up to "
                 f"{left / 60:.0f} more minutes. Pass fewer draws=, return smaller outputs, claim "
                 "by a faster accountant, or set Settings(max_seconds=...)",

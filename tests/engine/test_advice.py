@@ -61,7 +61,10 @@ def test_without_a_mutant_a_mutant() -> None:
     )
 
     scored = {"score": np.zeros_like, "draws": 2000, "mutants": "noise"}
-    assert advised(total, FAR, **scored).startswith("Use another score, or a differing user")
+    assert advised(total, FAR, **scored).startswith("Check the score and the code: ")
+    found = audit(total, PureDP(1.0), FAR, seed=1, **scored)
+    assert found.reason.endswith("the score gave all outputs on both datasets the same number")
+    assert any("scores of each dataset were equal" in note for note in found.notes)
 
     def entropy(data, size, *, rng):
         bits = rng.bit_generator.random_raw(size) / 2**64

@@ -185,6 +185,14 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
     assert found.verdict is Verdict.REFUTED
     (note,) = (note for note in found.notes if "refuted for users with 8 items" in note)
     assert "For users with one item each, a search with 1,337 draws found no violation." in note
+
+    def nearly_told(data: Array, size: int, *, rng: Generator) -> Array:
+        return np.clip(data, 0, 1).sum() + rng.laplace(scale=0.001, size=size)
+
+    # A quarter of the draws could not refute this claim, so the second search gets all draws.
+    large = audit(nearly_told, PureDP(5.0), seed=1, draws=5000, mutants=None)
+    assert large.verdict is Verdict.REFUTED
+    assert not any("one item each" in note for note in large.notes)
     broken = audit(counts, PureDP(1.0, REMOVE), seed=1, draws=5000)
     named = audit(record_mean, claim, neighbors.portfolio(m=4), seed=1, draws=5000)
     for result in (broken, named):

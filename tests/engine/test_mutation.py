@@ -31,6 +31,7 @@ from dpaudit import (
 )
 from dpaudit.engine import driver, mutation
 from dpaudit.engine.driver import certificate_of
+from dpaudit.mechanisms import Outcomes, Scored
 from dpaudit.results import MutantResult, MutantStatus, mutation_score, undetected
 
 Array = np.ndarray
@@ -174,6 +175,35 @@ def test_a_given_mutant_comes_first_and_must_be_killed() -> None:
     assert "the given mutant laplace(scale=0.99) survived too" in missed.reason
 
 
+class Noisy:
+    def sum(self, data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + rng.laplace(size=size)
+
+
+NOISY, NUMBERS = Noisy(), np.zeros(2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (laplace, two_answers, False),
+        (Outcomes(laplace), laplace, True),
+        (Scored(partial(laplace, scale=2.0), np.ravel), partial(laplace, scale=2.0), True),
+        (partial(laplace, scale=2.0), partial(laplace), False),
+        (partial(laplace, scale=1), partial(laplace, scale=True), False),
+        (partial(laplace, scale=np.float32(2)), partial(laplace, scale=np.float32(2)), True),
+        (partial(laplace, scale=NUMBERS), partial(laplace, scale=NUMBERS), True),
+        (partial(laplace, scale=NUMBERS), partial(laplace, scale=NUMBERS.copy()), False),
+        (NOISY.sum, NOISY.sum, True),
+        (NOISY.sum, Noisy().sum, False),
+    ],
+)
+def test_mechanisms_are_told_apart_by_function_and_bound_arguments(
+    one: Any, other: Any, same: bool
+) -> None:
+    assert mutation._is_same(one, other) is same
+
+
 @pytest.mark.parametrize(
     ("mechanism", "mutant", "is_run"),
     [
@@ -191,7 +221,8 @@ def test_a_given_mutant_that_is_the_mechanism_shows_no_power(
     found = audit(mechanism, PureDP(1.0), ONE, mutants=[mutant], draws=2000, seed=1, score=score)
     assert found.mutants[0].status is (MutantStatus.KILLED if is_run else MutantStatus.NOT_RUN)
     assert found.verdict is (Verdict.NOT_REFUTED if is_run else Verdict.NO_POWER)
-    assert ("could not be run (it is the audited mechanism itself)" in found.reason) is not is_run
+    assert ("was not run (it is the audited mechanism itself)" in found.reason) is not is_run
+    assert found.advice.startswith("Plant a mistake in the mutant") is not is_run
 
 
 def test_mutants_of_one_name_are_told_apart() -> None:

@@ -5,6 +5,7 @@ The tests cover attempts on a statement, attempts around a statement, and the ve
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -254,8 +255,13 @@ def test_a_method_may_be_given_by_its_name(method):
     assert [attempt.method for attempt in book.result().attempts] == [Method.NUMERIC] * 2
 
 
-@pytest.mark.parametrize("method", ["monte carlo", "argument", 1])
-@pytest.mark.parametrize("attempt", ["sweep", "identity"])
+@pytest.mark.parametrize(
+    ("attempt", "method"),
+    [
+        *itertools.product(["sweep", "identity"], ["monte carlo", "argument", 1]),
+        ("sweep", None),
+    ],
+)
 def test_an_unknown_method_is_refused_at_once(attempt, method):
     names = "exact, numeric, property, monte_carlo"
     with pytest.raises(ArgumentError, match=f"method must be one of {names}, got"):
