@@ -303,7 +303,7 @@ class StatementResult:
                 yield f"the sharper claim fails: {attempt.claim}", "a sharper claim fails"
             if attempt.unexplained and self.needs_power:
                 yield (
-                    f"{attempt.unexplained[0]} survived, and the row does not say why",
+                    f"{attempt.unexplained[0]} was not killed, and the row does not say why",
                     "a mutant survived",
                 )
         if self.power is Power.SURVIVED and self.needs_power:

@@ -225,10 +225,18 @@ class Attempt:
 
     @property
     def unexplained(self) -> tuple[str, ...]:
-        """Mutants of a mechanism that survived without an explanation."""
+        """Mutants of a mechanism that were not killed, without an explanation.
+
+        A mutant of the noise may be left out. A given mutant that was not run is no evidence.
+        """
         if self.survivors or self.violated:
             return ()
-        return tuple(m.name for m in self.mutants if m.status is MutantStatus.SURVIVED)
+        return tuple(
+            m.name
+            for m in self.mutants
+            if m.status is MutantStatus.SURVIVED
+            or (m.is_given and m.status is MutantStatus.NOT_RUN)
+        )
 
 
 def ratio(lhs: float, rhs: float) -> float:

@@ -65,7 +65,11 @@ class Exact:
         return [0.5, 0.5]
 
 
-RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace], id="audit_x::one")
+def louder(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    return data.sum() + rng.laplace(scale=2.0, size=size)
+
+
+RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutants=[louder], id="audit_x::one")
 RUN = StoredRun(
     profile="quick",
     seed=1,
