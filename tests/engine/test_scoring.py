@@ -88,9 +88,10 @@ def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
     def first(outputs: np.ndarray) -> np.ndarray:
         return outputs[:, 0]
 
-    result = audit(
-        leaks_elsewhere, CLAIM, PAIR, draws=2000, seed=0, score=first, mutants=[leaks_elsewhere]
-    )
+    def same(data: np.ndarray, size: int, *, rng: np.random.Generator) -> np.ndarray:
+        return leaks_elsewhere(data, size, rng=rng)
+
+    result = audit(leaks_elsewhere, CLAIM, PAIR, draws=2000, seed=0, score=first, mutants=[same])
     assert [m.status.value for m in result.mutants if m.is_given] == ["survived"]
 
 
