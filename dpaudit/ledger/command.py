@@ -159,7 +159,7 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
             )
     targets = [target for target in _found(paths) if paper in (None, paper_of(path_of(target)))]
     for table in [] if paper else _tables(paths):
-        if not ledger_files(table) and HEADING.search(table.read_text("utf-8")):
+        if not ledger_files(table) and HEADING.search(table.read_text("utf-8", "replace")):
             raise click.UsageError(
                 f"{TABLE} must be in one folder with files ledger_*.py, which check its "
                 f"statements. There is none next to {str(table)!r}. To check another paper, name it"

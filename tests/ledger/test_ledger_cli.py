@@ -233,6 +233,9 @@ def test_wrong_usage_is_told_in_one_line(home, args, code, words):
 
 
 def test_a_table_without_checks_is_told_except_beside_a_named_paper(home):
+    (home.path / "audits/notes").mkdir()
+    (home.path / "audits/notes/statements.md").write_bytes(b"## \xff no table of a paper")
+    assert "p.first" in table(dpaudit(home, "ledger", "--jobs", "0").out)
     home.put("audits/new/statements.md", TABLE)
     result = dpaudit(home, "ledger")
     assert result.code == 4
