@@ -1,7 +1,7 @@
 """Plant small mistakes in dpaudit, one at a time, and check that its tests detect them.
 
     python -m benchmarks.mutation [--only N ...] [--package stats ...] [--jobs 2] [--limit 900]
-                                  [--trust]
+                                  [--trust] [--fast]
 
 The mistakes are listed in `benchmarks/planted/`, in one file for each package. The tree is copied
 into a temporary directory, one mutant is applied there, and the tests of the mutant are run with
@@ -9,6 +9,9 @@ into a temporary directory, one mutant is applied there, and the tests of the mu
 out, or breaks before a test runs, is reported separately. A run of this kind counts neither as
 killed nor as survived. The tests must pass without a mutant, because otherwise a kill would mean
 nothing. The tests without a mutant run first, unless `--trust` is given.
+
+With `--fast`, only the tests of `make test` run. A mutant that survives them, and that the slow
+tests kill, shows what a faster suite would miss.
 
 The list is written by hand for three reasons. (1) mutmut and cosmic-ray change every operator of
 every function. In a package of this size, such changes give about thirty thousand mutants, and each
@@ -78,7 +81,7 @@ def copied() -> Iterator[Path]:
         yield Path(folder)
 
 
-def run(tree: Path, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
+def run(tree: Path, tests: tuple[str, ...], limit: float, fast: bool = False) -> tuple[str, str]:
     """Run tests in a copy, and return the outcome and the first test that failed."""
     command = [
         sys.executable,
@@ -91,6 +94,7 @@ def run(tree: Path, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
         "0",
         "-p",
         "no:cacheprovider",
+        *(("-m", "not slow and not nightly") if fast else ()),
     ]
     paths = [str(tree), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -107,17 +111,17 @@ def run(tree: Path, tests: tuple[str, ...], limit: float) -> tuple[str, str]:
     return "broken", (done.stdout + done.stderr).strip()[-500:]
 
 
-def judge(mutant: Mutant, limit: float) -> tuple[str, str, float]:
+def judge(mutant: Mutant, limit: float, fast: bool) -> tuple[str, str, float]:
     """Plant one mutant in its own copy and run its tests."""
     start = time.perf_counter()
     with copied() as tree:
         path = tree / "dpaudit" / mutant.file
         path.write_text(planted(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
-        fate, words = run(tree, mutant.tests, limit)
+        fate, words = run(tree, mutant.tests, limit, fast)
     return fate, words, time.perf_counter() - start
 
 
-def check(tests: tuple[str, ...], limit: float) -> None:
+def check(tests: tuple[str, ...], limit: float, fast: bool) -> None:
     """Refuse tests that fail without a mutant, or that test another copy of dpaudit."""
     with copied() as tree:
         where = [sys.executable, "-c", "import dpaudit; print(dpaudit.__file__)"]
@@ -125,7 +129,7 @@ def check(tests: tuple[str, ...], limit: float) -> None:
         found = subprocess.run(where, cwd=tree, env=environment, capture_output=True, text=True)
         if not found.stdout.startswith(str(tree)):
             raise SystemExit(f"the copy would test {found.stdout.strip()}")
-        fate, words = run(tree, tests, limit)
+        fate, words = run(tree, tests, limit, fast)
     if fate != "survived":
         raise SystemExit(f"the tests fail on the unchanged code: {fate} {words}")
 
@@ -138,6 +142,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for one mutant")
     parser.add_argument("--trust", action="store_true", help="skip the run without a mutant")
+    parser.add_argument("--fast", action="store_true", help="run only the tests of `make test`")
     args = parser.parse_args()
     chosen = [
         (number, mutant)
@@ -146,10 +151,16 @@ def main() -> int:
         and (not args.package or mutant.package in args.package)
     ]
     if not args.trust:
-        check(tuple(dict.fromkeys(t for _, mutant in chosen for t in mutant.tests)), 4 * args.limit)
+        check(
+            tuple(dict.fromkeys(t for _, mutant in chosen for t in mutant.tests)),
+            4 * args.limit,
+            args.fast,
+        )
     fates: Counter[str] = Counter()
     with ThreadPoolExecutor(args.jobs) as pool:
-        found = pool.map(partial(judge, limit=args.limit), (mutant for _, mutant in chosen))
+        found = pool.map(
+            partial(judge, limit=args.limit, fast=args.fast), (mutant for _, mutant in chosen)
+        )
         for (number, mutant), (fate, words, seconds) in zip(chosen, found, strict=True):
             if fate == "survived" and mutant.equivalent:
                 fate, words = "equivalent", mutant.equivalent

@@ -20,6 +20,18 @@ NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
 """Return whether a skipped test counts as a failure, as in `make nightly`."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all cases of a function with the mark `sampled` as slow, except for the first case."""
+    seen: set[str] = set()
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if function in seen:
+                item.add_marker("slow")
+            seen.add(function)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a skipped test if `NO_SKIPS` is set."""

@@ -102,6 +102,7 @@ def faults_of(module, rooms):
             yield f"{module} reaches into {there}: {written}"
 
 
+@pytest.mark.slow
 def test_modules_import_what_their_room_may():
     found = [fault for module in INNER for fault in faults_of(module, ROOMS)]
     assert not found, "\n".join(found)
@@ -199,11 +200,13 @@ def test_plugin_alone_does_not_import_the_engine():
     assert loaded("import dpaudit.run.plugin", heavy) == ""
 
 
+@pytest.mark.slow
 def test_slow_parts_of_scipy_are_imported_where_they_are_used():
     heavy = {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.fft"}
     assert loaded("import dpaudit.run.cli, dpaudit.engine, dpaudit.ledger.command", heavy) == ""
 
 
+@pytest.mark.slow
 def test_rows_of_a_ledger_are_read_stored_and_shown_without_hypothesis():
     code = (
         "import dpaudit.ledger.section, dpaudit.ledger.command, dpaudit.store, dpaudit.run.display;"
@@ -234,6 +237,7 @@ def test_a_stored_run_is_read_and_shown_without_the_extra_of_the_ledger(tmp_path
     assert "<code>" in (tmp_path / "ledger.html").read_text()
 
 
+@pytest.mark.slow
 def test_everything_on_the_face_can_be_imported():
     names = ", ".join(name for name in dpaudit.__dir__() if not name.startswith("_"))
     assert {"audit", "check_sensitivity", "strategies"} <= set(names.split(", "))

@@ -844,6 +844,7 @@ def wrong(name: str, call: Call, function: Callable[..., Any]) -> Iterator[str]:
                 yield f"{where}: accepted"
 
 
+@pytest.mark.slow
 def test_bad_arguments_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     functions, calls = public(), table()

@@ -44,18 +44,14 @@ WITH_CODE = [
         for block in snippets.blocks_of(path.read_text(encoding="utf-8"))
     )
 ]
-SLOW = {
-    "guides/accountants.md",
-    "guides/commands.md",
-    "guides/history.md",
-    "guides/local.md",
-    "guides/one-run.md",
-    "guides/refuted.md",
-    "guides/training.md",
-    "quickstart.md",
-    "tutorial.md",
+FAST = {
+    "choose.md",
+    "guides/additive-noise.md",
+    "guides/floating-point.md",
+    "guides/instrument.md",
+    "index.md",
 }
-"""Pages whose code takes more than three seconds."""
+"""Pages that `make test` runs. Their code takes one or two seconds."""
 NIGHTLY = {
     "guides/causes.md",
     "guides/databases.md",
@@ -65,7 +61,8 @@ NIGHTLY = {
     "guides/sparse-vector.md",
     "guides/synthetic-data.md",
 }
-"""Pages whose code takes more than ten seconds, but for those that many read first."""
+"""Pages whose code takes more than ten seconds, but for those that many read first. CI runs all
+others."""
 
 
 def named(path):
@@ -73,9 +70,9 @@ def named(path):
 
 
 def marks_of(path):
-    return [pytest.mark.slow] * (named(path) in SLOW) + [pytest.mark.nightly] * (
-        named(path) in NIGHTLY
-    )
+    if named(path) in FAST:
+        return ()
+    return pytest.mark.nightly if named(path) in NIGHTLY else pytest.mark.slow
 
 
 # --- code --------------------------------------------------------------------------------------
@@ -93,9 +90,9 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
         assert snippets.agrees(block.text, printed), shown
 
 
-def test_slow_pages_are_pages():
-    assert {named(path) for path in WITH_CODE} > SLOW | NIGHTLY
-    assert not SLOW & NIGHTLY
+def test_fast_and_nightly_pages_are_pages():
+    assert {named(path) for path in WITH_CODE} > FAST | NIGHTLY
+    assert not FAST & NIGHTLY
 
 
 def test_all_pages_of_guides_have_code():
@@ -257,6 +254,7 @@ def phrases(page):
     return re.findall(r"^\| `([^`]+)` \|", page, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_quoted_messages_are_those_of_the_source(texts):
     errors = (DOCS / "errors.md").read_text(encoding="utf-8")
     choose = (DOCS / "choose.md").read_text(encoding="utf-8").partition("(no-power)=")[2]

@@ -36,6 +36,7 @@ def example(page, number):
     return names
 
 
+@pytest.mark.slow
 def test_first_example_runs_and_refutes_as_shown():
     names = example("README.md", 0)
     shown = re.search(r"```text\n(REFUTED.*?)```", text_of("README.md"), re.DOTALL)[1]

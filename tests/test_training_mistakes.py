@@ -41,6 +41,7 @@ def last_iterate_delta(epsilon: float, sigma: float) -> float:
     return max(hockey_stick_density(*one, epsilon, breakpoints=points) for one in sides)
 
 
+@pytest.mark.slow
 def test_clipping_per_example_multiplies_the_sensitivity_by_the_items() -> None:
     pair = loud_user(m=4)
     gradients = train()._gradients(np.zeros((1, 3)), pair.left)
@@ -126,6 +127,7 @@ def test_accumulation_without_noise_has_the_noise_of_few_steps() -> None:
     assert total.std() == pytest.approx(SIGMA * 2**0.5, rel=0.03)
 
 
+@pytest.mark.slow
 def test_taking_part_once_in_an_epoch_is_no_poisson_sampling() -> None:
     """Check that taking part once in each epoch is not Poisson sampling.
 

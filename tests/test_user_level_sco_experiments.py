@@ -76,6 +76,7 @@ def test_weights_of_users_with_different_distributions_shrink():
     assert len(experiments.mixed_table(rows)) == 5
 
 
+@pytest.mark.slow
 def test_many_outliers_halt_every_run_and_none_are_filtered_without():
     rows = pd.DataFrame(measure.filtered(TINY, seed=0))
     margin = 30  # the Laplace noise on the cutoff is larger with probability below 1e-9

@@ -36,6 +36,7 @@ def test_each_descent_has_items_for_its_first_step(items):
         assert measure._shape(plan, setting)["K"] >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "plan"), [(measure.PUBLIC, -2), (measure.GFM, 8)])
 def test_without_noise_the_objective_falls(method, plan):
     setting = measure.Setting("robust regression", 5, 1.0, 20_000)
@@ -46,6 +47,7 @@ def test_without_noise_the_objective_falls(method, plan):
     assert found["objective"] < 0.8 * measure.judged(setting, start[None], rng=rng)["objective"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers():
     rows = [measure.compared(SETTING, TINY, seed=3) for _ in range(2)]
     assert rows[0] == rows[1]

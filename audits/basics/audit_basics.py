@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 
 from algorithms.common import histogram, means, noise, selection
 from dpaudit import (
@@ -185,6 +186,7 @@ def audit_user_mean_without_clipping(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_user_mean_gaussian(auditor):
     # The user moves from one corner of the cube to the opposite corner. The clipping ball cuts off
     # both corners.

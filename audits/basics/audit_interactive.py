@@ -10,6 +10,7 @@ import pytest
 from algorithms.common.tree import node
 from dpaudit import Interactive, NeighborPair, PureDP
 
+pytestmark = pytest.mark.nightly
 EPSILON = 1.0
 PAIR = NeighborPair(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
 

@@ -67,6 +67,7 @@ def planar_laplace(place, size, *, rng):
 GEO = MetricDP(EPSILON, math.dist, domain=PLACES, source="Andres et al. 2013, Theorem 4.1")
 
 
+@pytest.mark.nightly
 def audit_planar_laplace(auditor):
     auditor.check(planar_laplace, GEO)
 
@@ -77,6 +78,7 @@ def exponential_radius(place, size, *, rng):
     return np.array(place) + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("the radius must have a gamma distribution in the plane")
 def audit_exponential_radius(auditor):
     auditor.check(exponential_radius, GEO)
@@ -132,6 +134,7 @@ def counts_at_all_levels(stream, size, *, rng):
     return tree_counts(stream, size, rng=rng, scale=STEPS.bit_length() / EPSILON)
 
 
+@pytest.mark.nightly
 def audit_counts_at_all_levels(auditor):
     auditor.check(
         counts_at_all_levels,
@@ -145,6 +148,7 @@ def counts_at_one_level(stream, size, *, rng):
     return tree_counts(stream, size, rng=rng, scale=1 / EPSILON)
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("an event changes one block of each level")
 def audit_counts_at_one_level(auditor):
     auditor.check(counts_at_one_level, PureDP(EPSILON, Relation.REPLACE_USER), nb.streams(STEPS))

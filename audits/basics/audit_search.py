@@ -40,6 +40,7 @@ def mean_that_answers_by_halves(data, size, *, rng):
     return average + shift + rng.laplace(scale=1 / (len(data) * EPSILON), size=size)
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("branches on the data: only pairs across a threshold reveal it")
 def audit_hidden_threshold(auditor):
     auditor.check(

@@ -41,6 +41,7 @@ def low_then_high(low, high):
 # --- the papers' algorithms ---
 
 
+@pytest.mark.nightly
 def audit_above_threshold(auditor):
     auditor.check(
         partial(sv.above_threshold, threshold=0.0, epsilon=EPSILON),
@@ -55,6 +56,7 @@ def audit_above_threshold(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_above_threshold_that_never_halts(auditor):
     auditor.check(
         partial(sv.above_threshold, threshold=0.0, epsilon=EPSILON),
@@ -65,6 +67,7 @@ def audit_above_threshold_that_never_halts(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_fixed_threshold_sparse_vector(auditor):
     """Audit Lemma 18 with explicit constants.
 
@@ -102,6 +105,7 @@ def audit_fixed_threshold_sparse_vector(auditor):
 # --- Lyu, Su and Li (2017), Figure 1: the two that keep their claim ---
 
 
+@pytest.mark.nightly
 def audit_variant_1(auditor):
     auditor.check(
         partial(variants.svt1, thresholds=0.0, cutoff=5, epsilon=EPSILON, sensitivity=1.0),
@@ -120,7 +124,7 @@ def audit_variant_1(auditor):
     )
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_variant_2(auditor):
     auditor.check(
         partial(variants.svt2, thresholds=0.0, cutoff=4, epsilon=EPSILON, sensitivity=1.0),
@@ -142,6 +146,7 @@ def audit_variant_2(auditor):
 # --- the four that do not ---
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("releases the noisy value that passed, with the noise that passed it")
 def audit_variant_3(auditor):
     ask = partial(variants.svt3, thresholds=0.0, cutoff=1, sensitivity=1.0)
@@ -153,6 +158,7 @@ def audit_variant_3(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("the noise of the queries does not grow with the cutoff")
 def audit_variant_4(auditor):
     ask = partial(variants.svt4, thresholds=0.0, cutoff=5, sensitivity=1.0)
@@ -173,6 +179,7 @@ def audit_variant_5(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("any number of answers yes for the budget of one")
 def audit_variant_6(auditor):
     ask = partial(variants.svt6, thresholds=0.0, sensitivity=1.0)

@@ -69,6 +69,7 @@ def audit_smallest_instance(auditor, algorithm):
     )
 
 
+@pytest.mark.nightly
 def audit_256_users(auditor):
     """Audit 256 users at epsilon = 1 and delta = 1e-6."""
     result = auditor.check(
@@ -80,6 +81,7 @@ def audit_256_users(auditor):
     auditor.noise_margin(result, delstabs(MAJORITY, REAL, (0.6, 0.34, 0.32)))
 
 
+@pytest.mark.nightly
 def audit_256_users_and_one_decides(auditor):
     """Audit an algorithm that is not private, so only the test of DelStab protects the users."""
     result = auditor.check(
@@ -112,9 +114,10 @@ def in_order(ones, place):
     return NeighborPair(left, right, recipe=f"{ones} ones, then user {place} changes")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("algorithm", [
     FunctionAlgorithm(first_bit, 2, 2),
-    pytest.param(AlternatingMajority(3.0), marks=pytest.mark.from_profile("full")),
+    AlternatingMajority(3.0),
 ], ids=["first-bit", "alternating"])  # fmt: skip
 def audit_order_dependent(auditor, algorithm):
     """Audit algorithms that depend on the order of 22 users."""
@@ -125,6 +128,7 @@ def audit_order_dependent(auditor, algorithm):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("algorithm", "kinds"), [
     (noisy_majority(1.5), TWO_BITS),
     (NoisyArgmax(3, 3.0), np.array([[0], [1], [2]])),
@@ -184,6 +188,7 @@ def audit_conflicting_users(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_pipeline(auditor):
     """Audit DelStab with a majority of three items on a subsample (Theorems 10 and 11)."""
     plan = pipeline(Budget(**SMALL), 2, sample=3, base_epsilon=4.0, constant=5.0)
@@ -194,6 +199,7 @@ def audit_pipeline(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ones", ["none", "as many as R_1 can be"])
 def audit_draws_of_delstab(auditor, ones):
     """Audit the draws of DelStab for 80 users with three items each, and mutate the noise.

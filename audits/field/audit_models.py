@@ -16,9 +16,12 @@ from dpaudit import NeighborPair, PureDP, Relation, Settings, adapters, mutants
 ADD, REPLACE, EPSILON = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER, 1.0
 QUICK = Settings(shrink=False)
 # diffprivlib passes a deprecated option to scipy. A loss without a minimum does not converge.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:scipy.optimize:DeprecationWarning", "ignore:lbfgs failed to converge"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.filterwarnings(
+        "ignore:scipy.optimize:DeprecationWarning", "ignore:lbfgs failed to converge"
+    ),
+]
 
 
 def labelled(left, right):

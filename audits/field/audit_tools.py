@@ -17,6 +17,7 @@ from audits.field.packages import needs
 from audits.third_party.audit_third_party import installed
 from dpaudit import ApproxDP, NeighborPair, Outcomes, PureDP, Relation, adapters, mutants, neighbors
 
+pytestmark = pytest.mark.nightly
 EPSILON = 1.0
 REPLACE, ADD_REMOVE = Relation.REPLACE_USER, Relation.ADD_REMOVE_USER
 DRAWS, ENOUGH = 0.05, 0.2
@@ -48,10 +49,7 @@ def tool(name, *, epsilon=EPSILON, **options):
 
 
 @installed("diffprivlib")
-@pytest.mark.parametrize(
-    "name",
-    ["sum", "var", pytest.param("std", marks=pytest.mark.from_profile("full")), "count_nonzero"],
-)
+@pytest.mark.parametrize("name", ["sum", "var", "std", "count_nonzero"])
 def audit_diffprivlib_statistic(auditor, name):
     auditor.check(
         tool(name),
@@ -119,7 +117,6 @@ def audit_diffprivlib_nansum(auditor):
 
 
 @installed("diffprivlib")
-@pytest.mark.from_profile("full")
 def audit_diffprivlib_standard_scaler(auditor):
     """Audit a model that consists of means and variances of two features of each user."""
     from diffprivlib.models import StandardScaler

@@ -54,6 +54,7 @@ def moved(points, place, words):
 # --- the tools of Section 2 ---
 
 
+@pytest.mark.nightly
 def audit_first_above_threshold(auditor):
     options = {"threshold": 0.0, "epsilon": EPSILON}
     result = auditor.check(
@@ -103,6 +104,7 @@ def edge_of_the_crowd(inside, place):
     return moved(groups((inside, 0.0), (40 - inside, place)), 0.0, f"{inside} of 40 together")
 
 
+@pytest.mark.nightly
 def audit_fast_radius(auditor):
     options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
     result = auditor.check(
@@ -114,6 +116,7 @@ def audit_fast_radius(auditor):
     auditor.noise_margin(result, less_noise(radius.fast_radius, **options))
 
 
+@pytest.mark.nightly
 def audit_radius_finder(auditor):
     options = {"min_radius": 1.0, "max_radius": 10.0, "epsilon": EPSILON, "failure_prob": 0.5}
     result = auditor.check(
@@ -148,6 +151,7 @@ def center_pairs():
     ]
 
 
+@pytest.mark.nightly
 def audit_fast_center(auditor):
     auditor.check(
         partial(center.fast_center, **CENTER),
@@ -158,7 +162,7 @@ def audit_fast_center(auditor):
     )
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_fast_center_centers(auditor):
     """Audit with the noise of line 13 integrated out.
 
@@ -218,7 +222,7 @@ def phases(mechanism, **options):
     return transcript
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_stable_dpsgd(auditor):
     options = {**BOOST, "delta": BOOST_DELTA}
     auditor.check(
@@ -230,6 +234,7 @@ def audit_stable_dpsgd(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_stable_dpsgd_centers(auditor):
     """Audit the first phase at its exact worst pair.
 
@@ -252,7 +257,7 @@ def audit_stable_dpsgd_centers(auditor):
     auditor.noise_margin(result, less_smoothing(centers, plan.sigmas[0]))
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_fixed_order_dpsgd(auditor):
     options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
     auditor.check(
@@ -264,6 +269,7 @@ def audit_fixed_order_dpsgd(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_fixed_order_dpsgd_centers(auditor):
     """Audit the first phase.
 
@@ -291,7 +297,7 @@ def audit_fixed_order_dpsgd_centers(auditor):
     auditor.noise_margin(result, less_smoothing(first_center, plan.sigmas[0]))
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_dpgd(auditor):
     options = {"center": [0.0], "radius": 10.0, "rho": 0.1, "step": 1.0, "n_steps": 100}
 
@@ -317,6 +323,7 @@ def audit_dpgd(auditor):
 # --- composed ---
 
 
+@pytest.mark.nightly
 def audit_warm_start(auditor):
     options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
     result = auditor.check(
@@ -329,7 +336,7 @@ def audit_warm_start(auditor):
     auditor.noise_margin(result, less_noise(composed.warm_start, **options))
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_private_geometric_median(auditor):
     options = {
         "min_radius": 0.1,

@@ -150,6 +150,7 @@ def two_far_rows():
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("OpenDP #2950: an added row makes another row count, or not count")
 def audit_opendp_2950(auditor):
     """Audit a named pair.
@@ -207,6 +208,7 @@ def audit_opendp_2911(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_opendp_2911_mended(auditor):
     auditor.check(
         exponential_mechanism,

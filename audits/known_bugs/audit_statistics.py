@@ -268,6 +268,7 @@ def second_moments_with_laplace_noise(data, size, *, rng):
     return moments + rng.laplace(scale=2 * 1.5 / EPSILON, size=(size, len(moments)))
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("diffprivlib #23: noise that is only positive excludes smaller data")
 def audit_diffprivlib_23(auditor):
     auditor.check(
@@ -277,6 +278,7 @@ def audit_diffprivlib_23(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_diffprivlib_23_mended(auditor):
     auditor.check(
         second_moments_with_laplace_noise,

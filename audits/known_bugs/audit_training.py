@@ -63,6 +63,7 @@ def step_divided_by_a_constant(data, size, *, rng):
 FEW = neighbors.portfolio(n_users=3).under(ADD_REMOVE)
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("Opacus #571: divides by the number of examples, which is private")
 def audit_opacus_571(auditor):
     auditor.check(
@@ -70,6 +71,7 @@ def audit_opacus_571(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_opacus_571_mended(auditor):
     auditor.check(
         step_divided_by_a_constant,
@@ -109,6 +111,7 @@ def sampled_step_divided_by_a_constant(data, size, *, rng):
     return sampled_sum(data, size, rng, 0.5) / BATCH
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("Opacus #819: the length of the noise reveals the number of examples")
 def audit_opacus_819(auditor):
     auditor.check(
@@ -119,6 +122,7 @@ def audit_opacus_819(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_opacus_819_mended(auditor):
     auditor.check(
         sampled_step_divided_by_a_constant,
@@ -186,7 +190,7 @@ def audit_jax_3646(auditor):
     auditor.check(one_key_for_all_leaves, promise("DP-SGD"), SMALL, draws_factor=4 * SHARE)
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_jax_3646_mended(auditor):
     auditor.check(
         a_key_for_each_leaf,
@@ -288,6 +292,7 @@ def update_of_the_first_accepted(weights, size, *, rng):
     return np.where(accepted, np.clip(weights + noise, -GAMMA, GAMMA), 0.0)
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("NVFlare #343: some accepted weights are sent without noise")
 def audit_nvflare_343(auditor):
     auditor.check(
@@ -298,6 +303,7 @@ def audit_nvflare_343(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_nvflare_343_mended(auditor):
     auditor.check(
         update_of_the_first_accepted,

@@ -126,6 +126,7 @@ def audit_laplace(auditor, accountant):
     auditor.check(Composition(laplace(5.0), 20), claim, users(ADD_REMOVE))
 
 
+@pytest.mark.nightly
 @installed("dp_accounting")
 def audit_sequence(auditor):
     """Audit a sequence of different steps, as an odometer or a filter composes them."""
@@ -169,6 +170,7 @@ def audit_pld_replace_is_loose_for_shares(auditor):
     )
 
 
+@pytest.mark.nightly
 @installed("dp_accounting")
 @pytest.mark.known_violation("dp-accounting #378: a replaced record moves a clipped sum by 2 C")
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
@@ -224,6 +226,7 @@ def audit_opendp_profile(auditor):
     auditor.check(Composition(gaussian(2.0, value), 10), claim, SHARE)
 
 
+@pytest.mark.nightly
 @installed("opendp")
 def audit_opendp_odometer(auditor):
     """Audit what a fully adaptive odometer reports after three different queries."""

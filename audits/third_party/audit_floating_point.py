@@ -43,6 +43,7 @@ def audit_opendp_laplace_bits(auditor):
     )
 
 
+@pytest.mark.nightly
 @installed("diffprivlib")
 @pytest.mark.known_violation("the sampler hides the noise, but its sum with the value is rounded")
 def audit_diffprivlib_laplace_bits(auditor):

@@ -10,6 +10,7 @@ import os
 from functools import cache, partial
 
 import numpy as np
+import pytest
 
 from audits.third_party.audit_third_party import installed, opendp
 from dpaudit import Interactive, NeighborPair, PureDP
@@ -17,6 +18,7 @@ from dpaudit import Interactive, NeighborPair, PureDP
 # An exception of OpenDP otherwise takes 0.1 s, and a session that is over raises many.
 os.environ["RUST_BACKTRACE"] = "0"
 
+pytestmark = pytest.mark.nightly
 EPSILON = 1.0
 PAIR = NeighborPair(np.array([1, 1, 1]), np.array([1, 1, 0]))
 

@@ -84,7 +84,7 @@ def audit_opendp_laplace(auditor):
     )
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 @installed("opendp")
 def audit_opendp_gaussian(auditor):
     from algorithms.common.noise import analytic_gaussian_sigma
@@ -109,6 +109,7 @@ def audit_opendp_geometric(auditor):
     )
 
 
+@pytest.mark.nightly
 @installed("opendp")
 def audit_opendp_noisy_max(auditor):
     auditor.check(
@@ -141,6 +142,7 @@ def diffprivlib_noise(name, **options):
     return adapters.diffprivlib_mechanism(getattr(mechanisms, name), **options)
 
 
+@pytest.mark.nightly
 @installed("diffprivlib")
 @pytest.mark.parametrize("name", ["Laplace", "Geometric", "Staircase", "Snapping"])
 def audit_diffprivlib_noise(auditor, name):
@@ -156,7 +158,7 @@ def audit_diffprivlib_noise(auditor, name):
     )
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 @installed("diffprivlib")
 @pytest.mark.parametrize("name", ["Gaussian", "GaussianAnalytic"])
 def audit_diffprivlib_gaussian(auditor, name):
@@ -169,6 +171,7 @@ def audit_diffprivlib_gaussian(auditor, name):
     )
 
 
+@pytest.mark.nightly
 @installed("diffprivlib")
 @pytest.mark.parametrize("name", ["Exponential", "PermuteAndFlip"])
 def audit_diffprivlib_selection(auditor, name):
@@ -181,6 +184,7 @@ def audit_diffprivlib_selection(auditor, name):
     )
 
 
+@pytest.mark.nightly
 @installed("diffprivlib")
 def audit_diffprivlib_bounded_mean(auditor):
     from diffprivlib import tools

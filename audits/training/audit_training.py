@@ -28,6 +28,7 @@ EIGHT = {"others": 7, "relation": REPLACE}
 # --- clipping: per user, per example, not at all ---
 
 
+@pytest.mark.nightly
 def audit_white_box(auditor):
     """Audit all noisy sums against the whole curve of the accountant.
 
@@ -44,6 +45,7 @@ def audit_white_box(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("clips each of a user's examples, but the claim is per user")
 def audit_clipping_per_example(auditor):
     pair = loud_user(m=4)
@@ -56,6 +58,7 @@ def audit_clipping_per_example(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("losses [n, 1] weighted by factors [n]: nothing is clipped")
 def audit_ghost_clipping_of_columns(auditor):
     pair = loud_user()
@@ -81,6 +84,7 @@ def audit_one_step_in_many_dimensions(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("noise scaled by the size of the batch that was drawn")
 def audit_noise_over_the_drawn_batch(auditor):
     """Audit without a score.
@@ -95,6 +99,7 @@ def audit_noise_over_the_drawn_batch(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_last_iterate(auditor):
     auditor.check(
         train(release="last"),
@@ -105,6 +110,7 @@ def audit_last_iterate(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("moves at every microbatch, but adds noise only at every sixth")
 def audit_accumulation_without_noise(auditor):
     auditor.check(
@@ -129,6 +135,7 @@ def as_poisson():
     return Accounted(event, REPLACE, "dp-accounting, PLD")
 
 
+@pytest.mark.nightly
 def audit_poisson_replacing_users(auditor):
     pair = loud_user(**EIGHT)
     auditor.check(
@@ -141,6 +148,7 @@ def audit_poisson_replacing_users(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("shuffled batches, accounted as Poisson samples")
 def audit_shuffle_as_poisson(auditor):
     pair = loud_user(**EIGHT)
@@ -150,6 +158,7 @@ def audit_shuffle_as_poisson(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("balls in bins, accounted as Poisson samples")
 def audit_balls_in_bins_as_poisson(auditor):
     pair = loud_user(**EIGHT)
@@ -159,6 +168,7 @@ def audit_balls_in_bins_as_poisson(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "sampling",
     [{"sampling": "shuffle", "batch_size": 2}, {"sampling": "balls_in_bins"}],
@@ -189,6 +199,7 @@ def full_batches():
     return train(q=1.0, sigma=FULL_SIGMA, steps=FULL_STEPS)
 
 
+@pytest.mark.nightly
 def audit_full_batches_by_pld(auditor):
     """Audit the PLD accountant, which doubles the move of one user under REPLACE_ONE."""
     pair = loud_user(relation=REPLACE)
@@ -203,6 +214,7 @@ def audit_full_batches_by_pld(auditor):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.known_violation("an RDP accountant under REPLACE_ONE, given sigma over clip_norm")
 def audit_full_batches_by_rdp(auditor):
     """Audit the RDP accountant with a multiplier relative to the clip norm.

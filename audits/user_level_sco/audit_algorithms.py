@@ -83,7 +83,7 @@ def edge_crowd():
     return crowd(0.02, -0.02, 0.0, 0.0)
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_filtered_phase(auditor):
     centers = partial(euclidean.user_level_sco_centers, phase=1, **euclidean_run())
     sigma = filtered_plan().phases[0].sigma
@@ -103,6 +103,7 @@ def audit_filtered_phase(auditor):
     auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
+@pytest.mark.nightly
 def audit_filtered_phase_in_its_last_batch(auditor):
     centers = partial(euclidean.user_level_sco_centers, phase=1, **euclidean_run())
     last_batch = filtered_plan().phases[0].n_users - 1
@@ -114,7 +115,7 @@ def audit_filtered_phase_in_its_last_batch(auditor):
     )
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_user_level_sco(auditor):
     """Audit all released values, for a user of the first phase."""
 
@@ -137,6 +138,7 @@ def audit_user_level_sco(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_second_phase(auditor):
     """Audit a user of the second phase.
 
@@ -173,7 +175,7 @@ def bent(place, other, gap, share):
     return NeighborPair(left, right, recipe=f"a user at {place:.3g} or {other:.3g}")
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_contraction_edge(auditor):
     """Audit step sizes 2 / beta and differing curvatures.
 
@@ -266,6 +268,7 @@ def audit_trimmed_mean(auditor):
     auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
+@pytest.mark.nightly
 def audit_user_level_sco_linf(auditor):
     def transcript(data, size, *, rng):
         found = coordinatewise.user_level_sco_linf(
@@ -295,6 +298,7 @@ def pulled(n=40):
     return NeighborPair(left, right, recipe="a user at 1 or -1")
 
 
+@pytest.mark.nightly
 def audit_user_level_dp_sgd(auditor):
     options = {
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 10, "n_steps": 8,
@@ -318,6 +322,7 @@ def crowds_apart(size, gap):
     return NeighborPair(data, other, recipe=f"crowds at 0 and {gap:g}")
 
 
+@pytest.mark.nightly
 def audit_winsorized_sgd(auditor):
     options = {
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 41, "n_steps": 2,
@@ -332,6 +337,7 @@ def audit_winsorized_sgd(auditor):
     auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
 
 
+@pytest.mark.nightly
 def audit_concentrated_sgd(auditor):
     options = {
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 200, "n_steps": 2,
@@ -358,6 +364,7 @@ def audit_concentrated_sgd(auditor):
     auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_phases", [1, 3])
 def audit_output_perturbation(auditor, n_phases):
     options = {

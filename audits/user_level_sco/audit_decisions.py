@@ -141,6 +141,7 @@ def streams(sensitivity, n_down, n_up):
 EPSILON = 0.5
 
 
+@pytest.mark.nightly
 def audit_target_charging(auditor):
     """Audit Algorithm 4 with c = 4, for queries of sensitivity 2 and with matching noise."""
     delta = charging.stream_profile(2.0, targets=4, epsilon0=EPSILON)

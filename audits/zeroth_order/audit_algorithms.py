@@ -27,7 +27,7 @@ REPLACE = Relation.REPLACE_USER
 SLACK = (0.95, 0.9, 0.7, 0.5, 0.3)
 RHO = 1.0
 
-FRESH = pytest.param("fresh", marks=pytest.mark.from_profile("full"))
+FRESH = pytest.param("fresh", marks=pytest.mark.nightly)
 
 
 def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", dimension=1):
@@ -191,7 +191,7 @@ def audit_noise_for_short_moves(auditor):
     )
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_oracle_in_the_plane(auditor):
     """Audit hidden directions in d = 2, where most of the noise is not needed on this pair."""
     made = plan(4, dimension=2).oracle
@@ -219,7 +219,8 @@ def run(made, noise=1.0):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(5, marks=pytest.mark.from_profile("full"))])
+@pytest.mark.nightly
+@pytest.mark.parametrize("rounds", [2, 5])
 def audit_private_zeroth_order(auditor, rounds):
     """Audit the output of one epoch at the printed noise, where the last gradient is never used."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
@@ -233,7 +234,7 @@ def audit_private_zeroth_order(auditor, rounds):
     auditor.noise_margin(result, {x: run(made, x) for x in SLACK})
 
 
-@pytest.mark.from_profile("full")
+@pytest.mark.nightly
 def audit_private_zeroth_order_in_many_epochs(auditor):
     """Audit the averages of 16 epochs, at the least noise with which the guarantee holds.
 
@@ -270,6 +271,7 @@ class Averages:
         return self.mechanism(data, size, **self.options, rng=rng)[:, :, 0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["tree", "naive"])
 def audit_released_gradients(auditor, kind):
     """Audit draws of the released gradients.

@@ -62,6 +62,7 @@ def audit_running_sums_with_given_noises(auditor):
     )
 
 
+@pytest.mark.nightly
 def audit_tree_sums_as_released(auditor):
     """Audit draws of the sums, which test both the sampler and the centres."""
     auditor.check(

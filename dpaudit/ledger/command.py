@@ -267,7 +267,7 @@ def ledger(
     """
     chosen = RunSelection(**selection)
     if stored:
-        if chosen.keyword or chosen.resume or mutants or len(words) > 1:
+        if chosen.words() or chosen.resume or mutants or len(words) > 1:
             raise click.UsageError("--stored runs nothing, so it takes only a PAPER")
         if chosen.junit or chosen.sarif:
             raise click.UsageError(
@@ -282,7 +282,7 @@ def ledger(
         click.echo(LedgerDisplay.nothing, err=True)
         return NOTHING
     repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
-    whole = not words and not chosen.keyword
+    whole = not words and not chosen.words()
     command = shlex.join([*repeat, *chosen.words()])
     asked = Asked(command, whole, ("ledger_*.py",), chosen.junit, chosen.sarif)
     display = LedgerDisplay()

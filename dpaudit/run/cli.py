@@ -113,7 +113,7 @@ def run(
 ) -> int:
     """Run the audits and ledgers in PATHS (default: audits/) and write a report.
 
-    If PATHS or -k is given, OUT keeps the results of earlier runs for all other audits.
+    If PATHS, -k or -m is given, OUT keeps the results of earlier runs for all other audits.
     """
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
@@ -129,7 +129,7 @@ def run(
 
         check_scheduler(workers)
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
-    whole = not given and not chosen.keyword
+    whole = not given and not chosen.words()
     asked = Asked(repeat, whole, junit=chosen.junit, sarif=chosen.sarif)
     # Only audits and checks are collected, because the tests of a project have their own runner.
     return chosen.collect(given or default_paths(), settings, asked, RunDisplay(verbose=verbose))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.run.settings import RunSettings, workers_of
+from dpaudit.run.settings import RunSettings, selection_words, workers_of
 
 if TYPE_CHECKING:
     from dpaudit.mechanisms import Command
@@ -125,6 +125,12 @@ run_options = with_options(
         "-k", "keyword", default="", help="Run only audits or statements that match, as in pytest."
     ),
     click.option(
+        "-m",
+        "marks",
+        default="",
+        help="Run only those whose marks match, as in pytest: -m 'not slow'.",
+    ),
+    click.option(
         "--jobs",
         default="auto",
         show_default=True,
@@ -167,6 +173,7 @@ class RunSelection:
     """Options in `run_options`: what is run, by how many workers, and the output files."""
 
     keyword: str
+    marks: str
     jobs: str
     out: Path
     resume: bool
@@ -179,17 +186,18 @@ class RunSelection:
         # collection.
         from _pytest.mark.expression import Expression
 
-        try:
-            Expression.compile(self.keyword)
-        except Exception as error:  # an exception of a class that differs between versions
-            words = getattr(error, "msg", None) or error
-            raise click.UsageError(
-                f"-k must be an expression, got {self.keyword!r}: {words}"
-            ) from None
+        for option, expression in (("-k", self.keyword), ("-m", self.marks)):
+            try:
+                Expression.compile(expression)
+            except Exception as error:  # an exception of a class that differs between versions
+                words = getattr(error, "msg", None) or error
+                raise click.UsageError(
+                    f"{option} must be an expression, got {expression!r}: {words}"
+                ) from None
 
     def words(self) -> list[str]:
-        """Return the command-line options that repeat the selection."""
-        return ["-k", self.keyword] if self.keyword else []
+        """Return the command-line options that repeat the selection; empty if all is selected."""
+        return selection_words(self.keyword, self.marks)
 
     def collect(
         self, targets: Sequence[str], settings: RunSettings, asked: Asked, display: RunDisplay

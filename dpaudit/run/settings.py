@@ -121,3 +121,9 @@ def settings_of(config: pytest.Config) -> RunSettings:
         )
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def selection_words(keyword: str, marks: str) -> list[str]:
+    """Return the options of pytest and of dpaudit that select by names and by marks."""
+    options = (("-k", keyword), ("-m", marks))
+    return [word for option in options if option[1] for word in option]

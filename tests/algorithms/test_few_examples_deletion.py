@@ -123,6 +123,7 @@ def written_out(items, algorithm, epsilon, delta, sharp):
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
 )
@@ -136,6 +137,7 @@ def test_written_out(ones, n):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("epsilon", [1.0, 9.0])
 @pytest.mark.parametrize("ones", [0, 1, 9])
 def test_counted_as_enumerated(ones, epsilon):
@@ -208,6 +210,7 @@ def test_256_users(item_epsilon):
     assert max(excess(one, other, 1 / 3 - 0.01) for one, other in pairs) > 1e-6
 
 
+@pytest.mark.slow
 def test_truncating_the_noise_costs_nothing_and_gains_nothing():
     """Check that discrete Laplace noise stays private if outliers move to 0 or to 4 kappa.
 

@@ -54,6 +54,7 @@ def test_every_phase_of_a_plan_keeps_its_promise(epsilon, delta, samples):
     assert accounts.euclidean_account(quiet, epsilon).delta > delta
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("statistic", ["median", "trimmed_mean"])
 def test_every_phase_of_the_other_version_keeps_its_promise(epsilon, delta, statistic):
@@ -220,6 +221,7 @@ def test_bad_sizes_are_refused(make, change, words):
         make(**arguments)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("make", "change", "words"),
     [

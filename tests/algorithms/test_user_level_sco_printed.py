@@ -174,6 +174,7 @@ def test_the_smoothness_of_lemma_35_is_reported():
     assert unsafe.warnings  # recorded, but not issued
 
 
+@pytest.mark.slow
 def test_warnings_are_no_part_of_the_parameters():
     plan = scaled.scaled_euclidean(10**6, 4, 2, **SIZES)
     assert plan.warnings == ()

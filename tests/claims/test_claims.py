@@ -57,6 +57,7 @@ RENYI = ["zcdp", "zcdp small", "zcdp large", "renyi", "renyi small order", "reny
 # --- properties of every claim --------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @every_claim
 def test_delta_decreases_with_epsilon_and_is_convex_in_its_exponential(claim: Claim) -> None:
     x = np.linspace(1.0, 40.0, 12)
@@ -66,6 +67,7 @@ def test_delta_decreases_with_epsilon_and_is_convex_in_its_exponential(claim: Cl
     assert (np.diff(deltas, 2) >= -1e-6).all()
 
 
+@pytest.mark.sampled
 @every_claim
 def test_epsilon_and_delta_invert_each_other(claim: Claim) -> None:
     for delta in (1e-12, 1e-3, 0.1, 0.7, 0.99):
@@ -78,6 +80,7 @@ def test_epsilon_and_delta_invert_each_other(claim: Claim) -> None:
             assert claim.delta(epsilon - 0.01) > delta
 
 
+@pytest.mark.sampled
 @every_claim
 def test_epsilon_decreases_with_delta(claim: Claim) -> None:
     epsilons = [claim.epsilon(d) for d in (0.0, 1e-300, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1.0)]
@@ -248,6 +251,7 @@ LOST = 1e-4
 """Largest loss of delta and epsilon in a conversion, which must never promise too much."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", RENYI)
 def test_renyi_delta_is_lossless_against_two_point_distributions(name: str) -> None:
     claim = CLAIMS[name]
@@ -262,6 +266,7 @@ def test_renyi_delta_is_lossless_against_two_point_distributions(name: str) -> N
         assert computed <= best * (1 + LOST), "the conversion loses something"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", RENYI)
 @pytest.mark.parametrize("delta", [1e-6, 0.1])
 def test_renyi_epsilon_is_lossless_against_two_point_distributions(name: str, delta: float) -> None:
@@ -277,6 +282,7 @@ def test_renyi_epsilon_is_lossless_against_two_point_distributions(name: str, de
     assert computed <= best * (1 + LOST), "the conversion loses something"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", RENYI)
 def test_renyi_conversions_are_never_worse_than_those_of_dp_accounting(name: str) -> None:
     claim = CLAIMS[name]
@@ -293,6 +299,7 @@ def test_renyi_conversions_are_never_worse_than_those_of_dp_accounting(name: str
         assert claim.delta(epsilon) <= theirs * (1 + 1e-6) + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [1e-4, 0.5, 50.0])
 def test_the_gaussian_mechanism_keeps_the_zcdp_and_renyi_claims_about_it(rho: float) -> None:
     oracle = oracles.gaussian(math.sqrt(2 * rho), 1.0)

@@ -62,6 +62,7 @@ def sampled_gaussian(epsilon: float, q: float, sigma: float) -> float:
 # --- dp-accounting ----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("steps", [1, 9])
 def test_gaussian_has_its_closed_form(steps: int) -> None:
     claim, exact = Accounted(da.SelfComposedDpEvent(GAUSSIAN, steps)), GaussianDP(steps**0.5)
@@ -72,6 +73,7 @@ def test_gaussian_has_its_closed_form(steps: int) -> None:
     assert claim.relation == ADD
 
 
+@pytest.mark.slow
 def test_subsampled_gaussian_has_its_closed_form() -> None:
     claim = Accounted(SAMPLED)
     for epsilon in (0.05, 0.5, 1.0, 3.0):
@@ -116,6 +118,7 @@ def test_an_event_that_the_first_accountant_does_not_know_is_taken_by_the_second
         Accounted(event, ADD)
 
 
+@pytest.mark.slow
 def test_relations_are_translated_and_a_mismatch_is_refused() -> None:
     theirs = da.NeighboringRelation
     assert Accounted(PLDAccountant(theirs.REPLACE_ONE).compose(GAUSSIAN)).relation == REPLACE
@@ -147,6 +150,7 @@ def test_without_dp_accounting_the_error_says_how_to_install_it(
         Accounted(GAUSSIAN)
 
 
+@pytest.mark.slow
 def test_accounted_keeps_what_every_claim_keeps() -> None:
     claim = Accounted(SAMPLED, source="a paper")
     assert isinstance(claim, Claim)
@@ -163,6 +167,7 @@ def test_accounted_keeps_what_every_claim_keeps() -> None:
             claim.epsilon(bad)
 
 
+@pytest.mark.slow
 def test_equal_events_give_equal_claims_and_others_do_not() -> None:
     event = da.ComposedDpEvent([SAMPLED, GAUSSIAN])  # the event holds a list, which has no hash
     one, same, other = Accounted(event), Accounted(event), Accounted(GAUSSIAN)
@@ -182,6 +187,7 @@ def test_a_point_of_the_curve_is_a_claim_of_its_own() -> None:
         claim.at(0.0)
 
 
+@pytest.mark.slow
 def test_an_audit_takes_the_curve_and_stores_it() -> None:
     def noisy_sum(data: np.ndarray, size: int, *, sigma: float, rng: np.random.Generator):
         return data.sum() + sigma * rng.standard_normal(size)

@@ -358,6 +358,7 @@ def mean_paid(data: Any, size: int, *, rng: np.random.Generator) -> Any:
     return np.clip(paid, 0, 1).sum() + rng.laplace(size=size)
 
 
+@pytest.mark.slow
 def test_a_frame_is_audited_as_it_is(visits: Any) -> None:
     rows = type(visits)({"id": [1, 2, 2, 2], "paid": [0.0, 1.0, 1.0, 1.0]})
     pair = NeighborPair.from_frame(rows, user="id", drop=2)
@@ -366,6 +367,7 @@ def test_a_frame_is_audited_as_it_is(visits: Any) -> None:
     assert result.certified_epsilon > 2
 
 
+@pytest.mark.slow
 def test_a_list_of_users_is_audited_as_it_is() -> None:
     def longest(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return max(map(len, data)) + rng.laplace(size=size)

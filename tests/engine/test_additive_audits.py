@@ -68,6 +68,7 @@ def test_smoothing_certifies_what_plain_counts_do_and_more(name):
     assert integrated.epsilon.lower > 0
 
 
+@pytest.mark.slow
 def test_centres_that_happen_to_be_equal_are_data_like_any_other():
     constant = AdditiveNoise(lambda data, size, *, rng: np.ones((size, 2)) * data, scale=1.0)
     finding, _ = look(constant, CLAIM, pair([1, 0], [0, 0]))
@@ -78,6 +79,7 @@ def test_centres_that_happen_to_be_equal_are_data_like_any_other():
     assert 0.99 * truth.epsilon(1e-6) < finding.epsilon.lower <= truth.epsilon(1e-6)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("distance", [0.0, 1e3, 1e9])
 def test_events_that_are_impossible_or_sure_do_no_harm(distance):
     for ball in (None, lambda data: (data, 1.0)):
@@ -104,6 +106,7 @@ def test_the_floor_without_a_ball_is_that_of_an_unseen_centre():
     assert math.log(7000 / -math.log(0.8e-5)) < finding.epsilon.lower < floor
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", [GaussianDP(0.5), PureDP(0.5), ApproxDP(0.5, 0.0)], ids=str)
 def test_every_kind_of_claim(claim):
     mechanism = AdditiveNoise(uniform, scale=1.0, ball=around)
@@ -299,6 +302,7 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
     np.testing.assert_array_equal(a_left, 1 - y[::2])  # on one side, the two events do share it
 
 
+@pytest.mark.slow
 def test_failure_prob_is_divided_over_all_questions(monkeypatch):
     given = []
     original = certify.RateBounds.from_excess

@@ -55,6 +55,7 @@ def advised(mechanism, pairs, **options) -> str:
     return audit(mechanism, PureDP(1.0), pairs, seed=1, **{"mutants": None, **options}).advice
 
 
+@pytest.mark.slow
 def test_without_a_mutant_a_mutant() -> None:
     assert advised(total, FAR, draws=2000).startswith('Keep mutants="all"')
 
@@ -78,6 +79,7 @@ def test_without_a_mutant_a_mutant() -> None:
     assert advised(entropy, FAR, draws=2000, mutants="noise").startswith("Give a mutant")
 
 
+@pytest.mark.slow
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
     """Check that the number of draws in the advice is enough.
 
@@ -90,6 +92,7 @@ def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
     assert audit(total, PureDP(1.0), FAR, seed=1, draws=draws, mutants=[slightly_less]).advice == ""
 
 
+@pytest.mark.slow
 def test_where_each_user_has_one_item_more_items() -> None:
     assert advised(total, FAR, draws=2000, mutants=[same]).startswith(
         "Use more items per user (m=8"
@@ -118,6 +121,7 @@ def test_a_mutant_without_draws_needs_no_correction(note: str) -> None:
     assert not words.startswith("Correct")
 
 
+@pytest.mark.slow
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
     assert advised(total, MANY, draws=2000, mutants=[same]).startswith("Search for the worst pair")
     space = neighbors.outlier(n_users=5, m=2, high=0.5)
@@ -134,6 +138,7 @@ def test_equal_datasets_are_told() -> None:
     assert "no mechanism can violate" in result.notes[0]
 
 
+@pytest.mark.slow
 def test_an_audit_with_power_needs_no_advice() -> None:
     assert advised(total, FAR, draws=3000, mutants=[slightly_less]) == ""
 
@@ -184,6 +189,7 @@ def test_where_nothing_is_in_reach_the_reason_and_the_advice_say_so(mutants) -> 
     assert f"which needs about {draws:,} even if" in result.reason
 
 
+@pytest.mark.slow
 def test_the_draws_that_are_named_do_show_power() -> None:
     short = audit(total, PureDP(6.0), FAR, draws=200, seed=1)
     assert "but the one mutant that was run survived" in short.reason
@@ -230,6 +236,7 @@ def draws_named(advice: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.slow
 def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
     """Check that the claim is refuted with the number of draws in the advice."""
 
@@ -262,6 +269,7 @@ def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None
     assert "draws=" not in kept.advice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [300, 800])
 def test_few_draws_of_training_name_no_number_that_is_luck(draws: int) -> None:
     """Check that the advice for a training score names no number of draws by luck.
@@ -304,6 +312,7 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
     assert planned.draws < draws_named(words) < 1.1 * planned.draws  # rounded up to two digits
 
 
+@pytest.mark.slow
 def test_silence_about_what_keeps_its_claim_asks_for_nothing() -> None:
     assert audit(total, PureDP(1.0), FAR, draws=3000, seed=1).advice == ""
 
@@ -316,6 +325,7 @@ def notes_of(mechanism, pairs=FAR, **options) -> str:
     return "; ".join(audit(mechanism, PureDP(1.0), pairs, **options).notes)
 
 
+@pytest.mark.slow
 def test_outputs_that_are_all_equal_are_noted() -> None:
     @one_draw
     def seeded_inside(data, *, rng):
@@ -336,6 +346,7 @@ def test_outputs_that_are_no_answer_at_all_are_noted() -> None:
     assert "NaN" not in notes_of(gap_on_one_side)
 
 
+@pytest.mark.slow
 def test_a_search_that_ends_far_below_the_claim_says_that_a_worse_pair_may_be_left() -> None:
     quiet = partial(total, scale=1e9)
     words = "The worst pair found certifies epsilon = 0, and 1 is claimed."
@@ -352,6 +363,7 @@ def not_covered(mechanism, pairs=FAR, **options) -> str:
     return "; ".join(audit(mechanism, PureDP(1.0), pairs, **options).not_covered)
 
 
+@pytest.mark.slow
 def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
     bits, others = "low bits of the outputs (set float_attack=True)", "other pairs"
     for options in ({}, {"method": "sequential"}):
@@ -391,6 +403,7 @@ def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     assert f"pairs for which draws were too few: {untried[0]!r}" in silent
 
 
+@pytest.mark.slow
 def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
     frame = pd.DataFrame({"who": [1, 1, 2], "paid": [1.0, 2.0, 3.0]})
     pair = NeighborPair.from_frame(frame, user="who", drop=2)
@@ -413,6 +426,7 @@ def test_what_was_not_run_is_counted_beside_what_was() -> None:
     assert "not run: draws were too few" in result.summary(verbose=True)
 
 
+@pytest.mark.slow
 def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None:
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1)
     seen = at_most(result.detectable_epsilon)

@@ -73,6 +73,7 @@ half_scale = functools.partial(laplace, scale=0.5)
 # --- verdicts ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_violation_is_refuted_near_its_true_size() -> None:
     result = audit(half_scale, PureDP(1.0), ONE, draws=50_000, seed=1, mutants=None)
     assert result.verdict is Verdict.REFUTED
@@ -82,6 +83,7 @@ def test_a_violation_is_refuted_near_its_true_size() -> None:
     assert "but 1 is claimed" in result.reason
 
 
+@pytest.mark.slow
 def test_a_kept_claim_with_a_caught_mutant_is_not_refuted() -> None:
     result = audit(laplace, PureDP(1.0), ONE, draws=20_000, seed=1, mutants=[half_scale])
     assert result.verdict is Verdict.NOT_REFUTED
@@ -92,6 +94,7 @@ def test_a_kept_claim_with_a_caught_mutant_is_not_refuted() -> None:
     assert given.name == "laplace(scale=0.5)"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mutants", [None, [laplace], [functools.partial(laplace, scale=0.99)]])
 def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> None:
     result = audit(laplace, PureDP(1.0), ONE, draws=5000, seed=1, mutants=mutants)
@@ -128,6 +131,7 @@ CURVES: list[tuple[Claim, float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "sigma"), CURVES, ids=lambda x: str(x))
 def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: float) -> None:
     kept = functools.partial(gaussian, sigma=sigma)
@@ -140,6 +144,7 @@ def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: f
     assert (np.array(result.profile.certified_delta) <= exact).all()
 
 
+@pytest.mark.slow
 def test_the_reason_for_refuting_a_curve_is_true() -> None:
     """Check that the reported reason for refuting a curve is true.
 
@@ -175,6 +180,7 @@ def test_a_curve_is_refuted_where_it_is_broken_whatever_was_singled_out(
     assert found.delta.lower > found.point[1]
 
 
+@pytest.mark.slow
 def test_approximate_claims_are_audited_at_their_delta() -> None:
     exact = oracles.gaussian(1.0, 1.0)
     claim = ApproxDP(exact.epsilon(0.01), 0.01)
@@ -186,6 +192,7 @@ def test_approximate_claims_are_audited_at_their_delta() -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "claim",
     [PureDP(0.0), PureDP(1000.0), ApproxDP(0.0, 1.0), ApproxDP(1.0, 1e-300), GaussianDP(1e-9),
@@ -200,6 +207,7 @@ def test_extreme_claims_are_audited_without_warnings(claim: Claim) -> None:
     assert AuditResult.from_json(result.to_json()) == result
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(0.3, 0.1), GaussianDP(1.0)])
 def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
     result = audit(laplace, claim, ONE, draws=5000, seed=1, mutants=None)
@@ -327,6 +335,7 @@ def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
         assert sum(asked.values()) <= draws + coins + 5 * PROBE_SIZE * len(pairs)
 
 
+@pytest.mark.slow
 def test_no_generator_is_used_twice() -> None:
     mechanism = Counting()
     audit(mechanism, PureDP(1.0), [ONE, TWO], draws=300_000, seed=1, mutants=[laplace])
@@ -393,6 +402,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
         assert sum(given) <= 0.01 * (1 + 1e-12)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
@@ -419,6 +429,7 @@ def test_more_certainty_certifies_less() -> None:
     assert levels == sorted(levels, reverse=True)
 
 
+@pytest.mark.slow
 def test_many_draws_are_counted_in_bounded_memory() -> None:
     tracemalloc.start()
     try:
@@ -442,6 +453,7 @@ def vector(data: Array, size: int, *, rng: Generator) -> Array:
     return data.sum() + rng.laplace(size=(size, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [laplace, vector])
 def test_the_same_seed_and_id_give_the_same_result(mechanism: Callable[..., Array]) -> None:
     def run(seed: int = 1, id: str = "x") -> AuditResult:

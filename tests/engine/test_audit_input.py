@@ -38,6 +38,7 @@ from tests.engine.test_audit import (
 # --- pairs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [[ONE, TWO], [TWO, ONE]])
 def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> None:
     for pairs in (order, PairFamily("both", tuple(order))):
@@ -46,6 +47,7 @@ def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> No
         assert 1.7 < result.certified_epsilon <= 2.0
 
 
+@pytest.mark.slow
 def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
     drawn = []
     for pairs in (TWO, [ONE, TWO, ONE, TWO]):
@@ -128,6 +130,7 @@ OUTPUTS: dict[str, Callable[[Array, Generator], Array]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_outputs_of_every_kind_are_audited_end_to_end(name: str) -> None:
     def mechanism(data: Array, size: int, *, rng: Generator) -> Array:
@@ -226,6 +229,7 @@ def whole_numbers(data: Array, size: int, *, rng: Generator) -> Array:
     return np.rint(rng.normal(size=size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequential", [False, True])
 def test_a_floating_point_attack_without_floats_says_that_it_did_nothing(sequential: bool) -> None:
     def notes(mechanism: Any, float_attack: bool) -> tuple[str, ...]:
@@ -248,6 +252,7 @@ def test_a_floating_point_attack_without_floats_says_that_it_did_nothing(sequent
     assert not any("did nothing" in note for note in notes(laplace, True))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("middles", [(1e308, -1e308), (1e308, 1e308), (1.7e308, 0.0)])
 @pytest.mark.parametrize("width", [1e290, 5e306])
 @pytest.mark.parametrize("d", [0, 3])
@@ -266,6 +271,7 @@ def test_huge_outputs_are_audited_without_a_warning(
         assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "claim", [PureDP(800.0), PureDP(1e100), PureDP(1e-300), GaussianDP(1e300)], ids=str
 )

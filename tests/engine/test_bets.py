@@ -93,6 +93,7 @@ def test_a_budget_in_which_independence_could_not_be_judged_is_refused() -> None
         audit(tenfold, PureDP(1.0), ONE, draws=least - 1, seed=1, method="sequential", mutants=None)
 
 
+@pytest.mark.slow
 def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen() -> None:
     result = audit(laplace, PureDP(1.0), ONE, seed=2, method="sequential", mutants=[tenfold])
     assert result.verdict is Verdict.NOT_REFUTED
@@ -119,6 +120,7 @@ def test_hope_is_optimistic_and_care_is_not() -> None:
         assert 0 < growth[0] < growth[1] < growth[2]
 
 
+@pytest.mark.slow
 def test_a_violation_within_reach_is_not_given_up() -> None:
     """Check that a violation is found even if it appears after 30% of the budget.
 
@@ -145,6 +147,7 @@ def test_a_family_of_pairs_is_searched_first() -> None:
     assert result.pair_words == far[1].describe()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-3), GaussianDP(1.0)], ids=str)
 def test_claims_with_a_delta_and_curves_work_too(claim: Any) -> None:
     broken = audit(
@@ -169,6 +172,7 @@ def test_claims_with_a_delta_and_curves_work_too(claim: Any) -> None:
     assert kept.verdict is Verdict.NO_POWER
 
 
+@pytest.mark.slow
 def test_it_replays() -> None:
     first, again = (
         audit(laplace, PureDP(1.0), ONE, draws=10_000, seed=3, method="sequential", mutants=None)
@@ -208,6 +212,7 @@ def coin(data: Array, size: int, *, rng: np.random.Generator) -> Array:
     return rng.integers(2, size=size) * 1.0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "claim",
     [PureDP(0.0), ApproxDP(1.0, 0.01), ApproxDP(0.0, 0.1), GaussianDP(1.0)],
@@ -325,6 +330,7 @@ def enough_noise(data: Any, size: int, *, rng: np.random.Generator) -> Any:
     return np.clip(data.mean(axis=1), -1, 1).sum() + rng.laplace(scale=2.0, size=size)
 
 
+@pytest.mark.slow
 def test_a_gross_violation_ends_the_search_for_a_pair() -> None:
     """A search with 100,000 draws otherwise takes 30,000 draws before the first bet."""
     spent = []

@@ -123,6 +123,7 @@ def naive(scale: float) -> Mechanism:
     return lambda x, size, rng: np.squeeze(x + rng.laplace(scale=scale, size=(size, *x.shape)))
 
 
+@pytest.mark.sampled
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("scale", "claimed"),

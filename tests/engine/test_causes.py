@@ -69,6 +69,7 @@ def test_the_factor_of_known_noise_is_bracketed(needed: float) -> None:
     assert cause.draws == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace_user", "add_remove_user"])
 @pytest.mark.parametrize("most", [3.0, 50.0, np.inf])
 def test_a_forgotten_clip_is_part_of_the_cause(most: float, relation: str) -> None:
@@ -102,6 +103,7 @@ def test_whole_numbers_and_labels_are_not_moved_away() -> None:
     assert _farther(NeighborPair(np.zeros((1, 1)), np.full((1, 1), 1e303))) is None
 
 
+@pytest.mark.slow
 def test_a_range_that_data_keep_to_needs_no_clip() -> None:
     def total(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data.sum() + rng.laplace(scale=0.5, size=size)
@@ -152,6 +154,7 @@ def two_noises(data: Array, size: int, *, rng: Generator) -> Array:
     return np.stack([data.max() + right, data.max() + wrong], axis=1)
 
 
+@pytest.mark.slow
 def test_the_noise_that_is_too_small_is_named_among_several() -> None:
     """Check that a noise that already suffices is not blamed."""
     causes = audited(two_noises).causes
@@ -184,6 +187,7 @@ def decides_on_noise(data: Array, *, rng: Generator) -> float:
     return float(rng.laplace(scale=0.1) + 5 * data.sum())
 
 
+@pytest.mark.slow
 def test_a_decision_that_differs_by_noise_is_no_fact() -> None:
     """Check code that each side executes in some calls only."""
     causes = audited(one_draw(decides_on_noise)).causes
@@ -252,6 +256,7 @@ class Pmf:
         return np.array([p, 1 - p])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "kinds"),
     [
@@ -287,5 +292,6 @@ def test_causes_are_stored(tmp_path: Any) -> None:
     assert loaded.causes == result.causes
 
 
+@pytest.mark.slow
 def test_causes_depend_on_the_seed_only() -> None:
     assert audited(quiet_sum).causes == audited(quiet_sum).causes

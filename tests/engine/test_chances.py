@@ -112,6 +112,7 @@ def test_ranks_are_not_counted_on_where_nothing_says_that_outputs_have_an_order(
     assert (found.instrument, found.draws_without_ranks) == (BY_EVENT, None)
 
 
+@pytest.mark.slow
 def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
     found = plan(PureDP(1.0), true_epsilon=1.2)
     assert found.draws > RANKED_DRAWS[1]

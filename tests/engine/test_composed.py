@@ -35,6 +35,7 @@ def steps(kind: str = "gaussian", scale: float = 4.0, times: int = 16, **options
     return Composition(AdditiveNoise(clipped_sum, kind, scale=scale), times, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "true", "false"),
     [
@@ -57,6 +58,7 @@ def test_true_claims_stand_and_false_claims_fall(mechanism: Any, true: Claim, fa
     assert falls.failure_prob == 0 or falls.epsilon.failure_prob == 0
 
 
+@pytest.mark.slow
 def test_a_wrong_sampling_rate_is_a_mutant() -> None:
     result = audit(steps(times=100, scale=1.0, q=0.01), ApproxDP(0.75, 1e-5, ADD), PAIR)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -68,11 +70,13 @@ def test_a_wrong_sampling_rate_is_a_mutant() -> None:
     }
 
 
+@pytest.mark.slow
 def test_without_a_killed_mutant_there_is_no_power() -> None:
     assert audit(steps(), ApproxDP(50.0, 1e-5, ADD), PAIR).verdict is Verdict.NO_POWER
     assert audit(steps(), ApproxDP(4.38, 1e-5, ADD), PAIR, mutants=None).verdict is Verdict.NO_POWER
 
 
+@pytest.mark.slow
 def test_given_mutants_are_audited_and_other_kinds_are_refused() -> None:
     claim = ApproxDP(4.38, 1e-5, ADD)
     result = audit(steps(), claim, PAIR, mutants=[steps(times=17)])
@@ -86,6 +90,7 @@ def test_given_mutants_are_audited_and_other_kinds_are_refused() -> None:
         audit(steps(), claim, PAIR, score=lambda outputs: outputs)
 
 
+@pytest.mark.slow
 def test_the_default_pairs_are_searched() -> None:
     mechanism = steps("laplace", 1.0, 2)
     result = audit(mechanism, PureDP(1.0, ADD))
@@ -99,6 +104,7 @@ def test_equal_sides_are_not_refuted() -> None:
     assert result.verdict is Verdict.NO_POWER
 
 
+@pytest.mark.slow
 def test_without_a_pair_small_datasets_are_searched() -> None:
     """The datasets include one without rows, which has one subsample."""
     training = Composition(AdditiveNoise(clipped_sum, "gaussian", scale=1.0), 3, q=0.1)

@@ -77,6 +77,7 @@ def without(held: Portfolio, *ideas: str) -> Portfolio:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("story", "ideas"),
     [
@@ -102,6 +103,7 @@ def leaves(data: Array, size: int, *, rng: Generator) -> Array:
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
+@pytest.mark.slow
 def test_the_default_follows_the_relation_of_the_claim() -> None:
     for relation, draws in ((Relation.ADD_REMOVE_USER, 5000), (None, 5000)):
         gone = audit(leaves, PureDP(1.0, relation), draws=draws, seed=1, mutants=None)
@@ -142,6 +144,7 @@ def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first() -> 
     assert refuted >= 4
 
 
+@pytest.mark.slow
 def test_query_values_must_say_how_many_they_are() -> None:
     claim = PureDP(1.0, Relation.WITHIN_SENSITIVITY)
     with pytest.raises(
@@ -166,6 +169,7 @@ def test_the_audit_follows_its_seed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_sequential_audits_and_curves_take_the_default() -> None:
     planted = case("the mean clipped, not the users")
     early = audit(planted.bug, PureDP(1.0), draws=5000, seed=1, method="sequential", mutants=None)
@@ -315,6 +319,7 @@ def test_a_pmf_that_cannot_take_the_data_is_told_how_to_declare_its_own() -> Non
         audit(NoPmf(), PureDP(1.0), seed=1, mutants=None)
 
 
+@pytest.mark.slow
 def test_exact_mutants_search_for_themselves() -> None:
     class Fair:
         def pmf(self, data: Array) -> list[float]:

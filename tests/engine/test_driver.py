@@ -88,6 +88,7 @@ def test_divide_gives_parts_that_sum_to_the_whole_at_most() -> None:
             divide(0.5, weights)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_instrument_is_paid_before_it_certifies_and_once(name: str) -> None:
     mechanism, claim, options = MECHANISMS[name]
@@ -231,6 +232,7 @@ def test_the_instrument_of_the_guide_refutes_and_shows_its_power(by_means: Any, 
     assert unshown.verdict == "no_power"
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_instrument_of_the_guide_is_sound(by_means: Any) -> None:
     """Check that the instrument of the guide is sound, by counting false alarms.

@@ -225,6 +225,7 @@ def test_the_e_value_does_not_change_the_verdict_and_grows_with_the_violation() 
     assert much.log_e_value > 100
 
 
+@pytest.mark.slow
 def test_events_of_either_side_and_few_draws_give_evidence() -> None:
     for claim, mechanism in (
         (ApproxDP(1.0, 0.01), partial(noise.gaussian_mechanism, sigma=0.5)),
@@ -276,6 +277,7 @@ def test_the_total_wealth_of_random_centres_starts_at_most_at_one() -> None:
     assert total(math.log(2), -math.inf) == pytest.approx(1.9)  # a question without a bet
 
 
+@pytest.mark.slow
 def test_random_centres_give_their_total_wealth() -> None:
     def center(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return data.sum() * (rng.random((size, 1)) < 0.9)
@@ -305,6 +307,7 @@ def test_a_computed_result_has_no_e_value() -> None:
 COMPUTED = ("exact", "additive noise")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_output_and_data_has_e_values_and_a_hash(kind: str) -> None:
     case = KINDS[kind]

@@ -124,6 +124,7 @@ def _tight_distribution(alpha: float, budget: float, epsilon: float) -> tuple[fl
     return float(best[0]), float(best[1])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("alpha", "budget"), [(2.0, 0.5), (8.0, 2.0), (1.5, 0.2)])
 def test_laws_that_only_just_keep_a_renyi_claim_are_not_refuted(
     alpha: float, budget: float

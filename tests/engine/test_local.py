@@ -142,6 +142,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
 def test_values_of_any_kind_are_handed_over_as_they_are(kind: str, method: str) -> None:
@@ -208,6 +209,7 @@ def records(value: int, size: int, *, rng: Generator) -> list[tuple[int, str]]:
 KINDS = [numbers, vectors, texts, ragged, dicts, missing, records]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", KINDS)
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
 def test_workers_change_no_result(mechanism: Any, method: str) -> None:
@@ -219,6 +221,7 @@ def test_workers_change_no_result(mechanism: Any, method: str) -> None:
         assert getattr(both, name) == getattr(alone, name), name
 
 
+@pytest.mark.slow
 def test_a_metric_of_draws_refutes_where_the_ratio_is_largest() -> None:
     """Check geo-indistinguishability: noise of scale 1 / 1.5 for a claim of 1 per unit."""
 
@@ -246,6 +249,7 @@ def test_pairs_of_a_metric_are_compared_by_their_ratios() -> None:
     assert single.claimed_epsilon == 10.0
 
 
+@pytest.mark.slow
 def test_mutants_show_power_on_all_pairs() -> None:
     claim = LocalDP(1.0, domain=range(3))
     result = audited(Table(response(1.0, 3)).__call__, claim, mutants="noise", draws=40_000)
@@ -262,6 +266,7 @@ def permanent(value: int, size: int, *, rng: Generator) -> Array:
     return np.where(rng.random((size, 5)) < 0.75, kept, 1 - kept)
 
 
+@pytest.mark.slow
 def test_each_report_and_all_reports_have_claims_of_their_own() -> None:
     """Check both sides of the exact epsilons: one report has log(0.625 / 0.375) = 0.511."""
     one, mechanism = math.log(0.625 / 0.375), Longitudinal(permanent)
@@ -278,6 +283,7 @@ def test_each_report_and_all_reports_have_claims_of_their_own() -> None:
     assert 0.7 < total.certified_epsilon <= math.log(3)
 
 
+@pytest.mark.slow
 def test_a_shuffle_hides_one_client_among_many() -> None:
     """Check a shuffle against the exact epsilon, from the binomial distribution of its counts."""
     n = 10
@@ -300,6 +306,7 @@ def test_a_shuffle_hides_one_client_among_many() -> None:
     assert lower.verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_a_stream_spends_its_budget_once_for_each_window() -> None:
     def noisy_rows(data: Array, size: int, *, rng: Generator) -> Array:
         return data + rng.laplace(scale=1.0, size=(size, len(data)))
@@ -334,6 +341,7 @@ def test_pairs_without_a_claim_are_never_chosen() -> None:
     assert "0 against 1" in found.pair_words
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("draws", [1000, 3000, 10_000])
 def test_reports_at_different_times_are_never_compared(draws: int) -> None:
     """Check reports so close to uniform that no pair of equal times stands out."""
@@ -364,6 +372,7 @@ def test_claims_that_depend_on_the_pair_need_a_pair() -> None:
         audit_one_run(np.arange(100.0), np.arange(100) % 2 == 0, claim)
 
 
+@pytest.mark.slow
 def test_the_program_states_the_claim_of_its_own_pair() -> None:
     """Check a metric on datasets: the pair is not reduced, so that its claim stays."""
 

@@ -63,6 +63,7 @@ def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expe
     assert (found.verdict is Verdict.REFUTED) is expected
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize(
     ("answer", "other"),
@@ -147,6 +148,7 @@ def test_a_scale_from_the_true_number_of_users_is_found(
     assert "few_users" in found.pair_words
 
 
+@pytest.mark.slow
 def test_a_mechanism_need_not_answer_on_very_few_users() -> None:
     def picky(data: Array, size: int, *, rng: Generator) -> Array:
         if len(data) == 0:
@@ -228,6 +230,7 @@ def test_lists_of_texts_and_exceptions_are_searched() -> None:
     assert found.verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_a_partial_may_stand_around_one_draw() -> None:
     def noisy(data: Any, scale: float = 1.0, *, rng: Generator) -> float:
         return float(np.sum(data) + rng.laplace(scale=scale))
@@ -259,6 +262,7 @@ def by_shop(frame: Any, *, rng: Generator) -> dict[str, float]:
     return dict(zip(shops.tolist(), noisy.tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpaudit.errors.SlowAuditWarning")
 def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
     calls = 0
@@ -285,6 +289,7 @@ def test_every_kind_of_leak_is_named() -> None:
     assert any("Other pairs look like violations" in n and "high" in n for n in found.notes)
 
 
+@pytest.mark.slow
 def test_noise_that_numpy_does_not_draw_is_told_how_to_show_power() -> None:
     def entropy(data: Any, scale: float, *, rng: Generator) -> float:
         bits = rng.bit_generator.random_raw() / 2**64  # a compiled extension might draw this way

@@ -87,6 +87,7 @@ def named(result: AuditResult, *words: str) -> MutantResult:
 # --- power without hand-written mutants ---
 
 
+@pytest.mark.slow
 def test_an_honest_mechanism_is_not_refuted_and_its_mutants_are_killed() -> None:
     result = audited(laplace)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -96,6 +97,7 @@ def test_an_honest_mechanism_is_not_refuted_and_its_mutants_are_killed() -> None
     assert undetected(result.mutants) == {}
 
 
+@pytest.mark.slow
 def test_gross_mutants_cost_a_few_hundred_draws() -> None:
     assert named(audited(laplace, draws=100_000), "removed").draws < 1000
 
@@ -204,6 +206,7 @@ def test_mechanisms_are_told_apart_by_function_and_bound_arguments(
     assert mutation._is_same(one, other) is same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "mutant", "is_run"),
     [
@@ -231,6 +234,7 @@ def test_mutants_of_one_name_are_told_apart() -> None:
     assert names == ["laplace(scale=0.5)", "laplace(scale=0.5) #2"]
 
 
+@pytest.mark.slow
 def test_changes_are_applied_to_the_mechanism() -> None:
     here = __name__
     result = audited(
@@ -246,6 +250,7 @@ def test_changes_are_applied_to_the_mechanism() -> None:
     assert named(scaled, "scale times 0.5").killed
 
 
+@pytest.mark.slow
 def test_a_change_of_code_that_is_never_reached_tells_nothing() -> None:
     result = audited(laplace, mutants=[mutants.without(f"{__name__}.clip")])
     assert result.mutants[0].status is MutantStatus.NOT_RUN
@@ -303,6 +308,7 @@ def test_computed_mechanisms_have_computed_mutants() -> None:
         assert named(result, "halved" if isinstance(mechanism, AdditiveNoise) else "squared").killed
 
 
+@pytest.mark.slow
 def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
     """Check that mutants are audited on families of pairs and in searches.
 
@@ -323,6 +329,7 @@ def above_two(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> 
     return data.sum() + rng.laplace(scale=scale, size=size) > 2
 
 
+@pytest.mark.slow
 def test_less_noise_may_show_more_than_none() -> None:
     result = audited(above_two)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -354,6 +361,7 @@ def test_what_could_not_be_removed_may_be_halved() -> None:
     assert result.verdict is Verdict.NOT_REFUTED
 
 
+@pytest.mark.slow
 def test_code_that_only_another_pair_reaches_is_reached() -> None:
     def sometimes(data: Array, size: int, *, rng: Generator) -> Array:
         total = data.sum()
@@ -365,6 +373,7 @@ def test_code_that_only_another_pair_reaches_is_reached() -> None:
     assert result.verdict is Verdict.NOT_REFUTED
 
 
+@pytest.mark.slow
 def test_coins_are_no_noise_of_which_nothing_is_left() -> None:
     def sampled(data: Array, size: int, *, rng: Generator) -> Array:
         kept = rng.random((size, len(data))) < 0.5
@@ -375,6 +384,7 @@ def test_coins_are_no_noise_of_which_nothing_is_left() -> None:
     assert everything.killed
 
 
+@pytest.mark.slow
 def test_noise_before_the_final_noise_is_removed_with_it() -> None:
     def centers(data: Array, size: int, *, rng: Generator) -> Array:
         return data.sum() + rng.laplace(size=size)
@@ -403,6 +413,7 @@ def test_removed_noise_of_centres_certifies_no_more_than_is_true(noise: Any) -> 
         assert found.certified_epsilon <= truth * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")
 def test_a_mutant_that_never_ends_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     def doubles(data: Array, size: int, *, rng: Generator) -> Array:
@@ -432,6 +443,7 @@ def test_a_mechanism_that_cannot_draw_once_is_audited_all_the_same() -> None:
 # --- cost ---
 
 
+@pytest.mark.slow
 def test_given_mutants_and_mutants_of_the_noise_cost_one_failure_prob() -> None:
     result = audited(stepwise, mutants=[partial(laplace, scale=0.5)], failure_prob=1e-5)
     assert sum(m.failure_prob for m in result.mutants if not m.kind) <= 1e-5 * (1 + 1e-9)
@@ -439,6 +451,7 @@ def test_given_mutants_and_mutants_of_the_noise_cost_one_failure_prob() -> None:
     assert all(0 < m.failure_prob < 1e-5 for m in result.mutants if m.draws and not m.kind)
 
 
+@pytest.mark.slow
 def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -460,6 +473,7 @@ def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
         assert sum(spent) <= 1e-5 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_mutants_of_the_noise_spend_as_much_as_the_audit_and_once_more_if_all_survive() -> None:
     draws = 5000
     for pair, most in ((ONE, 1.0), (NeighborPair([[0.0]], [[0.0]]), 2.0)):
@@ -522,6 +536,7 @@ def of_code(result: AuditResult) -> dict[str, MutantStatus]:
     return {m.name.rpartition(", line ")[0]: m.status for m in result.mutants if m.kind}
 
 
+@pytest.mark.slow
 def test_mistakes_in_the_code_are_killed_and_reported_by_kind() -> None:
     result = audited(users_clipped, OUTSIDE, draws=20_000)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -538,6 +553,7 @@ def test_mistakes_in_the_code_are_killed_and_reported_by_kind() -> None:
     assert missing in result.summary()
 
 
+@pytest.mark.slow
 def test_a_mistake_that_changes_nothing_on_the_data_is_not_covered() -> None:
     result = audited(users_clipped, INSIDE)
     name = "clipping: np.clip(data.mean(axis=1), 0.0, 1.0) returns its argument"
@@ -554,6 +570,7 @@ def cached_sum(data: Array, size: int, *, rng: Generator) -> Array:
     return sum(bounded(float(x)) for x in data[:, 0]) + rng.laplace(scale=1.0, size=size)
 
 
+@pytest.mark.slow
 def test_a_cache_that_the_mechanism_filled_does_not_hide_a_mistake() -> None:
     result = audited(cached_sum, OUTSIDE, draws=20_000)
     assert of_code(result)["clipping: min(max(value, 0.0), 1.0) is always max(value, 0.0)"] == (
@@ -561,6 +578,7 @@ def test_a_cache_that_the_mechanism_filled_does_not_hide_a_mistake() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_harmless_mistake_survives_and_does_not_weaken_the_verdict() -> None:
     result = audited(bounded_later, SINGLE, draws=20_000)
     later = [m for m in result.mutants if "np.clip(clipped_sum" in m.name]
@@ -583,6 +601,7 @@ def test_mistakes_in_the_code_show_no_power() -> None:
     assert result.verdict is Verdict.NO_POWER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "given", "has_code"),
     [
@@ -600,6 +619,7 @@ def test_the_argument_chooses_the_mutants(wanted: Any, given: int, has_code: boo
     assert any(m.noise for m in result.mutants) == (wanted is not None)
 
 
+@pytest.mark.slow
 def test_mutants_of_the_code_share_a_failure_probability() -> None:
     result = audited(users_clipped, OUTSIDE)
     spent = sum(m.failure_prob for m in result.mutants if m.kind)
@@ -607,6 +627,7 @@ def test_mutants_of_the_code_share_a_failure_probability() -> None:
     assert result.total_failure_prob == pytest.approx(3 * result.failure_prob)
 
 
+@pytest.mark.slow
 def test_mutants_of_the_code_spend_half_as_much_as_the_audit() -> None:
     def bounded_often(data: Array, size: int, *, rng: Generator) -> Array:
         noisy = clipped_sum(data, size, rng=rng)
@@ -618,6 +639,7 @@ def test_mutants_of_the_code_spend_half_as_much_as_the_audit() -> None:
     assert sum(m.draws for m in made) <= 10_000 + len(made) * mutation.LEAST_ROUND
 
 
+@pytest.mark.slow
 def test_mutants_of_the_code_change_nothing_else() -> None:
     """Check that results and code are the same, with and without mutants of the code."""
     before = users_clipped.__code__
@@ -679,6 +701,7 @@ def as_vector(data: Array, *, rng: Generator) -> Array:
     return data.clip(0.0, 1.0).sum(axis=0) + rng.laplace(scale=1.0, size=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", [as_text, as_dict, as_ragged_list, as_none, as_vector])
 def test_outputs_of_all_kinds_have_mutants_of_their_code(release: Any) -> None:
     result = audited(one_draw(release), SINGLE, draws=2000)
@@ -687,6 +710,7 @@ def test_outputs_of_all_kinds_have_mutants_of_their_code(release: Any) -> None:
     assert of_code(result)[name] is MutantStatus.KILLED
 
 
+@pytest.mark.slow
 def test_a_table_has_mutants_of_its_code() -> None:
     frame = pd.DataFrame({"user": [1, 1, 1, 2, 3], "paid": [1.0, 2.0, 4.0, 1.0, 1.0]})
 
@@ -716,6 +740,7 @@ def test_a_mechanism_that_keeps_values_has_no_mutants_of_its_code() -> None:
     assert set(memory.values()) <= {0.0, 0.5, 1.0, 1.5}
 
 
+@pytest.mark.slow
 def test_mutants_of_the_code_are_the_same_with_workers() -> None:
     settings = Settings(workers=2)
     alone = audited(users_clipped, OUTSIDE, draws=2000)
@@ -730,6 +755,7 @@ def test_code_that_cannot_be_read_is_not_covered() -> None:
     assert "mistakes in the code (the source of f could not be read)" in result.not_covered
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -94,6 +94,7 @@ def test_fair_coins_are_never_refused_in_practice():
 # --- half of the canaries --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(0.5, 1e-5), GaussianDP(0.5)], ids=str)
 def test_a_random_half_is_judged_by_a_bound_of_its_own(claim):
     rng = np.random.default_rng(3)
@@ -188,6 +189,7 @@ def test_the_order_of_the_canaries_does_not_matter():
 CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.5)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize("side", ["both", "top"])
 def test_a_claim_that_is_far_off_is_refuted(claim, side):
@@ -243,6 +245,7 @@ def test_verdict_and_certified_epsilon_agree():
     assert len(verdicts) == 2
 
 
+@pytest.mark.slow
 def test_a_curve_is_judged_whole():
     """Check that a claimed curve is tested as a whole.
 
@@ -309,6 +312,7 @@ def test_enumeration_sees_an_order_that_looks_at_the_coins():
     assert refuted_share(PureDP(0.5), 0.5, order=peeking, alpha=0.3) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("claim", [GaussianDP(1.0), ApproxDP(GaussianDP(1.0).epsilon(1e-4), 1e-4)])
 def test_exact_claims_are_refuted_no_more_often_than_stated(claim):
@@ -325,6 +329,7 @@ def test_exact_claims_are_refuted_no_more_often_than_stated(claim):
     assert refuted <= binom.isf(FALSE_ALARM, audits, alpha)
 
 
+@pytest.mark.sampled
 @pytest.mark.statistical
 @pytest.mark.parametrize("together", [True, False])
 def test_coins_that_leak_are_refuted_no_more_often_than_delta_allows(together):
@@ -360,6 +365,7 @@ def test_scores_of_a_reversed_sign_are_pointed_out_and_change_nothing_else():
     assert "reversed" not in str(dpaudit.audit_one_run(scores, coins, PureDP(1.0)))
 
 
+@pytest.mark.slow
 def test_certified_numbers_do_not_depend_on_hints(monkeypatch):
     scores, coins = gaussian_scores(1.5, 120, 4)
     for given in (scores, -scores, scores.round()):
@@ -418,6 +424,7 @@ def test_ties_are_counted_where_they_are_many():
 # --- plans -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.statistical
 @pytest.mark.parametrize("side", ["both", "top"])
 @pytest.mark.parametrize(
@@ -449,6 +456,7 @@ def test_plans_grow_with_canaries_and_shrink_with_certainty():
     assert f"{found.needed:,} canaries in one run refute the claim epsilon = 1" in str(found)
 
 
+@pytest.mark.slow
 def test_models_of_a_true_epsilon():
     laplace = plan_one_run(PureDP(1.0), true_epsilon=2.0, canaries=[1000], failure_prob=0.05)
     assert 1.2 < laplace.certified_epsilon[0] < 2.0

@@ -61,6 +61,7 @@ def test_sides_may_differ_in_size(sizes: tuple[int, int]) -> None:
     assert 0.5 * min(sizes) < sum(result.draws.values()) <= sum(sizes)
 
 
+@pytest.mark.slow
 def test_the_order_in_which_outputs_were_stored_makes_no_event() -> None:
     """Check that the stored order of outputs is not used as an event.
 
@@ -95,6 +96,7 @@ def test_power_is_shown_on_outputs_of_a_mutant() -> None:
     assert missed.verdict is Verdict.NO_POWER
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-5), GaussianDP(0.5)], ids=str)
 def test_vectors_labels_and_records_are_outputs_too(claim: Any) -> None:
     rng = np.random.default_rng(1)
@@ -110,6 +112,7 @@ def test_vectors_labels_and_records_are_outputs_too(claim: Any) -> None:
     assert audit_outputs(*records, claim, seed=1).verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_files_and_frames(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     plain = audit_outputs(*BROKEN, PureDP(1.0), seed=1)
@@ -215,6 +218,7 @@ def test_what_a_mutant_gets_wrong_is_said_of_its_side() -> None:
         audit_outputs(PLAIN, PLAIN, PureDP(1.0), seed=1, mutants=mutants)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "alike",
     [
@@ -353,6 +357,7 @@ EQUAL: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", EQUAL)
 @pytest.mark.parametrize("size", [120])
 def test_equal_outputs_refute_nothing_by_the_luck_of_coins(kind: str, size: int) -> None:
@@ -363,6 +368,7 @@ def test_equal_outputs_refute_nothing_by_the_luck_of_coins(kind: str, size: int)
         assert result.certified_epsilon == 0.0
 
 
+@pytest.mark.slow
 def test_equal_outputs_of_a_mechanism_refute_nothing_by_the_luck_of_coins() -> None:
     for answer in (0.0, "yes", {"x": 1.0, "word": "yes"}):
 

@@ -140,6 +140,7 @@ def assert_split(seen: Seen, both: Both) -> None:
             assert outputs.tolist() == joined([seen.explored[side], at_coins]).tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.integers(20, 300),

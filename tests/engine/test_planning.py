@@ -44,6 +44,7 @@ def simulated_power(
     return found / 300
 
 
+@pytest.mark.sampled
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("p", "q", "draws", "epsilon", "delta"),

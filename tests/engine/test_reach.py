@@ -257,6 +257,7 @@ def family_known(task: Task, mechanism: Any, found: Any) -> Family | None:
     return family_of(task, mechanism, found, of_noise(mechanism, DATA, seed=1))
 
 
+@pytest.mark.slow
 def test_what_is_named_lies_above_the_claim_and_comes_closer_with_more_draws() -> None:
     for claim, mechanism in ((PureDP(1.0), laplace), (ApproxDP(1.0, 1e-5), gaussian)):
         seen = [named(mechanism, claim, draws) for draws in (100, 1000, 10_000)]
@@ -367,6 +368,7 @@ HARD: dict[str, tuple[Any, Claim, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", HARD)
 def test_no_audit_ends_in_an_error_because_of_what_it_would_see(name: str) -> None:
     mechanism, claim, options = HARD[name]

@@ -181,6 +181,7 @@ def numbers(printed: str) -> tuple[float, float]:
     return float(certified[1]), float(claimed[1].rstrip("."))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", AUDITS)
 def test_the_program_refutes_the_claim_without_dpaudit(kind: str, tmp_path: Path) -> None:
     program = audited(*AUDITS[kind]).reproducer()
@@ -191,6 +192,7 @@ def test_the_program_refutes_the_claim_without_dpaudit(kind: str, tmp_path: Path
     assert certified > claimed
 
 
+@pytest.mark.slow
 def test_a_score_is_part_of_the_program(tmp_path: Path) -> None:
     program = audited(several, PureDP(1.0, relation=RELATION), PAIR, score=first).reproducer()
     assert "first(several(data, DRAWS, rng=rng))" in program
@@ -198,6 +200,7 @@ def test_a_score_is_part_of_the_program(tmp_path: Path) -> None:
     assert certified > claimed
 
 
+@pytest.mark.slow
 def test_the_bounds_are_those_of_clopper_and_pearson(tmp_path: Path) -> None:
     program = audited(mean, CLAIM, PAIR).reproducer()
     names: dict[str, Any] = {"__name__": "program"}
@@ -207,6 +210,7 @@ def test_the_bounds_are_those_of_clopper_and_pearson(tmp_path: Path) -> None:
         assert math.isclose(names["lower_bound"](hits), expected, rel_tol=1e-8, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_correct_noise_is_not_refuted_by_the_program(tmp_path: Path) -> None:
     """Check that the certificate comes from the draws: the same program with enough noise."""
     program = audited(mean, CLAIM, PAIR).reproducer()
@@ -216,6 +220,7 @@ def test_correct_noise_is_not_refuted_by_the_program(tmp_path: Path) -> None:
     assert certified < claimed
 
 
+@pytest.mark.slow
 def test_a_module_of_the_user_is_imported(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "means_of_users.py").write_text(
         "def mean(data, size, *, rng):\n"
@@ -241,6 +246,7 @@ def test_a_large_dataset_is_written_by_its_few_other_rows() -> None:
     assert written in result.reproducer()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "reason"),
     [
@@ -299,6 +305,7 @@ def with_much(data: Array, size: int, *, rng: Generator) -> Array:
     return data.sum() + rng.laplace(scale=NOISY[0], size=size)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "reason"),
     [
@@ -325,6 +332,7 @@ def with_aliases(data: Array, size: int, *, rng: Generator) -> Array:
     return data.sum() + rng.laplace(scale=root(math.sqrt(0.0625)), size=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [one_draw(shadows, randomness="legacy"), with_aliases])
 def test_names_of_the_mechanism_keep_their_meaning(mechanism: Any, tmp_path: Path) -> None:
     """Check a local `rng`, an import inside a function, and an import under another name."""
@@ -341,6 +349,7 @@ def test_a_claim_that_is_not_refuted_has_no_program() -> None:
         result.reproducer(markdown=True)
 
 
+@pytest.mark.slow
 def test_the_program_is_stored_and_the_issue_tells_all(tmp_path: Path) -> None:
     result = audited(mean, CLAIM, PAIR)
     stored = load_result(save_record(tmp_path, result))

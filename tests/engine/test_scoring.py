@@ -46,6 +46,7 @@ def spread_along(data: np.ndarray, size: int, *, scale: float = 1.0, rng: Any) -
     return along(spread(data, size, scale=scale, rng=rng))
 
 
+@pytest.mark.slow
 def test_it_is_the_audit_of_the_composition() -> None:
     options: dict[str, Any] = {"draws": 4000, "seed": 3, "id": "one", "mutants": None}
     whole = audit(partial(spread, scale=0.5), CLAIM, PAIR, score=along, **options)
@@ -57,6 +58,7 @@ def test_it_is_the_audit_of_the_composition() -> None:
     assert whole.mechanism == "spread(scale=0.5), scored by along"
 
 
+@pytest.mark.slow
 def test_a_known_score_certifies_more_than_a_learnt_one() -> None:
     options: dict[str, Any] = {"draws": 3000, "seed": 1, "mutants": None}
     known = audit(spread, PureDP(0.1), PAIR, score=along, **options).certified_epsilon
@@ -65,6 +67,7 @@ def test_a_known_score_certifies_more_than_a_learnt_one() -> None:
     assert known < GaussianDP(1.0).epsilon(1e-6)
 
 
+@pytest.mark.slow
 def test_mutants_are_seen_through_the_score() -> None:
     result = audit(
         partial(spread, scale=1.0),
@@ -80,6 +83,7 @@ def test_mutants_are_seen_through_the_score() -> None:
     assert any(mutant.noise and mutant.status.value == "killed" for mutant in result.mutants)
 
 
+@pytest.mark.slow
 def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
     def leaks_elsewhere(data: np.ndarray, size: int, *, rng: np.random.Generator) -> np.ndarray:
         noisy = data.sum() + 4.0 * rng.standard_normal(size)
@@ -95,6 +99,7 @@ def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
     assert [m.status.value for m in result.mutants if m.is_given] == ["survived"]
 
 
+@pytest.mark.slow
 def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
     result = audit(
         spread,
@@ -238,6 +243,7 @@ class Broken(Product):
         raise RuntimeError("no")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
 def test_a_classifier_competes_with_the_learnt_scores(method: str) -> None:
     options: dict[str, Any] = {"draws": 2000, "seed": 1, "mutants": None, "method": method}
@@ -251,6 +257,7 @@ def test_a_classifier_competes_with_the_learnt_scores(method: str) -> None:
     assert again.witness == given.witness
 
 
+@pytest.mark.slow
 def test_a_random_classifier_is_replayed_from_the_seed() -> None:
     options: dict[str, Any] = {"draws": 1000, "seed": 1, "mutants": None}
     forest = RandomForestClassifier(20)
@@ -260,6 +267,7 @@ def test_a_random_classifier_is_replayed_from_the_seed() -> None:
     assert forest.random_state is None
 
 
+@pytest.mark.slow
 def test_a_classifier_also_scores_mutants_and_searches() -> None:
     pairs = [PAIR, NeighborPair(np.array([[0.0], [-1.0]]), np.array([[0.0], [1.0]]))]
     found = audit(parity, PureDP(1.9), pairs, score=SVC(), draws=2000, seed=1, mutants=None)

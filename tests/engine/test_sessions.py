@@ -51,6 +51,7 @@ def unlimited(data: Any, *, rng: Generator) -> Session:
     return Session(data, rng, limit=100)
 
 
+@pytest.mark.slow
 def test_a_budget_holds_and_its_mutants_are_killed() -> None:
     result = audit(Interactive(honest, ["sum"], rounds=4), PureDP(1.0), PAIR, draws=10_000, seed=1)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -61,6 +62,7 @@ def test_a_budget_holds_and_its_mutants_are_killed() -> None:
     assert "budget" not in str(result.not_covered)
 
 
+@pytest.mark.slow
 def test_a_session_without_a_budget_is_refuted_with_a_smallest_pair() -> None:
     session = Interactive(unlimited, ["sum"], rounds=10)
     large = NeighborPair(np.ones((6, 1)), np.vstack([np.ones((5, 1)), [[0.0]]]))
@@ -85,6 +87,7 @@ def test_texts_and_refusals_are_outcomes() -> None:
     assert "raised KeyError" in result.witness.event or "says" in result.witness.event
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers_and_are_replayed() -> None:
     session = Interactive(honest, ["sum", "positive"], rounds=3, other=np.zeros((2, 1)))
     results = [
@@ -95,6 +98,7 @@ def test_results_do_not_depend_on_workers_and_are_replayed() -> None:
     assert facts[0] == facts[1] == facts[2]
 
 
+@pytest.mark.slow
 def test_a_sequential_audit_and_a_score_see_the_transcript() -> None:
     session = Interactive(unlimited, ["sum"], rounds=6)
     result = audit(session, PureDP(1.0), PAIR, draws=4_000, seed=1, method="sequential")
@@ -111,6 +115,7 @@ def total(outputs: Any) -> Any:
     return np.sum([np.nan_to_num(outputs[f"answer {at}"]) for at in range(1, 7)], axis=0)
 
 
+@pytest.mark.slow
 def test_local_values_and_claims_that_depend_on_the_pair_are_audited() -> None:
     def survey(value: int, *, rng: Generator) -> Any:
         return lambda query: float(value + rng.laplace(scale=1.0))
@@ -160,6 +165,7 @@ def test_too_many_pairs_and_spaces_are_refused() -> None:
         facing_strategies(session, space, rng=rng)
 
 
+@pytest.mark.slow
 def test_removed_users_and_frames_have_sessions() -> None:
     import pandas as pd
 
@@ -197,6 +203,7 @@ def test_sessions_that_cannot_start_are_errors_of_the_mechanism() -> None:
             audit(Interactive(start, queries), PureDP(1.0), PAIR, draws=2_000)
 
 
+@pytest.mark.slow
 def test_a_state_that_cannot_be_copied_costs_no_verdict() -> None:
     class Strange(int):
         def __deepcopy__(self, memo: Any) -> Any:
@@ -214,6 +221,7 @@ def test_a_state_that_cannot_be_copied_costs_no_verdict() -> None:
     )
 
 
+@pytest.mark.slow
 def test_stored_calls_belong_to_one_strategy(tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     session = Interactive(honest, ["sum", "positive"], rounds=2)

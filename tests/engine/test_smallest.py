@@ -48,6 +48,7 @@ def audited(mechanism: Any = mean_of_items, pairs: Any = FAR, **arguments: Any) 
     return audit(mechanism, claim, pairs, **arguments)
 
 
+@pytest.mark.slow
 def test_the_smallest_pair_has_its_own_certificate() -> None:
     result = audited()
     smallest = result.smallest
@@ -69,6 +70,7 @@ def test_the_smallest_pair_has_its_own_certificate() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_claim_that_is_not_refuted_has_no_smallest_pair() -> None:
     result = audited(claim=PureDP(4.0))
     assert result.verdict is Verdict.NOT_REFUTED
@@ -86,6 +88,7 @@ class Counting:
         return mean_of_items(data, size, rng=rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
 def test_reduction_and_causes_make_at_most_the_draws_of_the_audit_each(method: str) -> None:
     first, both = Counting(), Counting()
@@ -103,6 +106,7 @@ def test_reduction_and_causes_make_at_most_the_draws_of_the_audit_each(method: s
         assert sum(reduced.draws.values()) <= sum(result.draws.values())
 
 
+@pytest.mark.slow
 def test_pairs_on_which_the_claim_holds_are_not_accepted() -> None:
     """Check a mechanism whose noise is too small only for five users or more."""
 
@@ -115,6 +119,7 @@ def test_pairs_on_which_the_claim_holds_are_not_accepted() -> None:
     assert len(smallest.pair.left) == 5
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_fails_on_small_data_keeps_data_on_which_it_runs() -> None:
     def needs_three(data: Array, size: int, *, rng: Generator) -> Array:
         if len(data) < 3:
@@ -128,6 +133,7 @@ def test_a_mechanism_that_fails_on_small_data_keeps_data_on_which_it_runs() -> N
     assert late is not None
 
 
+@pytest.mark.slow
 def test_an_audit_that_may_start_again_pays_for_both_attempts() -> None:
     """Check that calls that may fail late cost no more, and no less, than the whole budget."""
     whole = audited(mean_of_items)
@@ -219,6 +225,7 @@ def kinds() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind",
     ["frame", "lists", "tables", "queries", "exact", "additive", "random centres", "removal",
@@ -249,6 +256,7 @@ def test_workers_do_not_change_the_smallest_pair(mechanism: Any) -> None:
     assert one.pair.describe() == two.pair.describe()
 
 
+@pytest.mark.slow
 def test_the_smallest_pair_is_stored_with_its_datasets(tmp_path: Any) -> None:
     result = audited()
     path = save_record(tmp_path, result)
@@ -271,6 +279,7 @@ def test_an_instrument_of_the_user_is_not_asked_for_smaller_pairs() -> None:
     assert result.smallest is None
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_hangs_on_small_data_ends_the_reduction() -> None:
     def hangs(data: Array, size: int, *, rng: Generator) -> Array:
         if len(data) < 12:

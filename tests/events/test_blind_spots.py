@@ -29,6 +29,7 @@ def _audit(mechanism: Any, pair: NeighborPair, draws: int) -> Any:
     return audit(mechanism, PureDP(0.05), pair, draws=draws, seed=1, mutants=None, id="blind")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES]
 )
@@ -44,6 +45,7 @@ def test_a_planted_leak_is_certified(name: str) -> None:
 NULL = {name: rest for name, rest in CASES.items() if "sparse vector" not in name}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NULL)
 def test_nothing_is_certified_where_both_sides_are_the_same(name: str) -> None:
     mechanism, pair, _ = NULL[name]
@@ -51,6 +53,7 @@ def test_nothing_is_certified_where_both_sides_are_the_same(name: str) -> None:
     assert _audit(mechanism, same, 10_000).certified_epsilon == 0.0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -364,6 +364,7 @@ def test_an_event_that_was_never_seen_on_the_other_side_is_not_thought_impossibl
     assert 0 < value < math.log(20 / 0.5)
 
 
+@pytest.mark.slow
 def test_no_luck_is_taken_for_a_find() -> None:
     """Check that chance is not mistaken for a finding.
 

@@ -98,6 +98,7 @@ def test_a_shape_that_turns_up_late_is_read_by_its_first_cells(shape: tuple[int,
     assert np.array_equal(np.concatenate(columns), first, equal_nan=True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sequential", [False, True])
 def test_a_rare_second_number_ends_no_audit(sequential: bool) -> None:
     def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:

@@ -17,6 +17,7 @@ from dpaudit.events.features import all_features
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9))
 
 
+@pytest.mark.slow
 @given(words.filter(len), st.integers(1, 10))
 def test_hashes_tell_ends_apart_as_slices_do(texts: list[str], count: int) -> None:
     seen = Texts.of(np.array(texts))

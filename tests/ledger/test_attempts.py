@@ -631,6 +631,7 @@ def test_an_audit_of_a_part_says_which_part():
     assert only(book).claim == "privacy of an item: noisy is epsilon = 1"
 
 
+@pytest.mark.slow
 def test_mutants_that_survive_an_audit_are_explained():
     pair = NeighborPair([[0.0]], [[1.0]])
     book = ledger()

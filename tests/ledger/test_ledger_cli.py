@@ -269,6 +269,7 @@ def test_stored_knows_its_papers(home):
 # --- the other commands ---
 
 
+@pytest.mark.slow
 def test_run_makes_audits_and_checks_with_a_line_each(home):
     result = dpaudit(home, "run", "--jobs", "0")
     assert result.code == UNCHECKED, result.out + result.err

@@ -586,12 +586,14 @@ def test_rows_come_back_from_json_as_they_are_shown():
 # --- in a browser ---
 
 
+@pytest.mark.slow
 def test_browser_opens_the_row_that_a_link_points_to(folder, opened):
     with opened(folder / "ledger.html", at="#p.one") as page:
         shown = page.locator("details.audit[open] article")
         assert [article.get_attribute("id") for article in shown.all()] == ["p.one"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("name", ["ledger", "erratum-paper"])
 def test_axe_finds_no_barrier(authors, opened, name, width):

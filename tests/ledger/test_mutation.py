@@ -243,6 +243,7 @@ def laboratory(project: Path) -> Laboratory:
     return Laboratory(project / "audits" / "toy", project, most=20)
 
 
+@pytest.mark.slow
 def test_a_mutant_of_an_algorithm_is_killed_or_listed(project: Path) -> None:
     fates = laboratory(project).mutate_algorithms(["toy_code/clipping.py"])
     outcomes = {fate.mutant.id.partition("::")[2]: fate.outcome for fate in fates}
@@ -254,6 +255,7 @@ def test_a_mutant_of_an_algorithm_is_killed_or_listed(project: Path) -> None:
     assert {fate.outcome for fate in own} == {Outcome.KILLED}
 
 
+@pytest.mark.slow
 def test_a_hollow_check_notices_nothing(project: Path) -> None:
     path = project / "audits" / "toy" / "ledger_toy.py"
     hollow = path.read_text().replace("factor * printed(values, bound)",
@@ -267,6 +269,7 @@ def test_a_hollow_check_notices_nothing(project: Path) -> None:
     assert outcomes["clipped_mean: min(value, bound) -> bound"] is Outcome.SURVIVED
 
 
+@pytest.mark.slow
 def test_a_mutant_of_a_statement_is_killed_weaker_or_loose(project: Path) -> None:
     fates = laboratory(project).mutate_statements()
     outcomes = {fate.mutant.id.partition("::")[2]: fate.outcome for fate in fates}
@@ -279,6 +282,7 @@ def test_a_mutant_of_a_statement_is_killed_weaker_or_loose(project: Path) -> Non
     assert loose.rows == ("toy.lemma1",)
 
 
+@pytest.mark.slow
 def test_a_formula_that_cannot_be_computed_kills_nothing(project: Path) -> None:
     path = project / "audits" / "toy" / "ledger_toy.py"
     text = path.read_text().replace("factor * bound\n", "factor * np.cumsum([bound]).sum()\n")

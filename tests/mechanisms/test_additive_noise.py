@@ -255,6 +255,7 @@ def together(data, size, *, rng):
     return np.outer(rng.random(size), np.ones(3)) + data
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("scale", [1e-40, 1e-17, 1e-9])
 def test_centres_that_move_together_by_more_than_the_noise_are_audited(kind, scale):
@@ -263,6 +264,7 @@ def test_centres_that_move_together_by_more_than_the_noise_are_audited(kind, sca
     assert finding.refuted
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("scale", [1e-50, 1.0, 1e50])
 @pytest.mark.parametrize("size", [1e-50, 1e49])
@@ -282,6 +284,7 @@ def test_the_ends_of_what_is_allowed_are_audited_without_a_warning(kind, scale, 
         assert finding.refuted == (size > 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("far", [1e17, 1e40])
 def test_centres_beside_which_the_noise_vanishes_are_audited(kind, far):
@@ -294,6 +297,7 @@ def test_centres_beside_which_the_noise_vanishes_are_audited(kind, far):
     assert not same.refuted
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("claim", [PureDP(800.0), ApproxDP(800.0, 1e-6), PureDP(1e100)], ids=str)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("ball", [None, around])
@@ -394,6 +398,7 @@ def true_epsilon(shift, radius, delta):
     return best
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("shift", "radius"), [(1.0, 1.0), (1.0, 0.5), (0.5, 1.0), (2.0, 0.5)])
 def test_a_small_budget_comes_within_a_tenth_of_the_truth(shift, radius):
     truth = true_epsilon(shift, radius, 1e-6)
@@ -409,6 +414,7 @@ def test_a_small_budget_comes_within_a_tenth_of_the_truth(shift, radius):
     assert finding.draws == {"explore": 3000, "certify": 7000}
 
 
+@pytest.mark.slow
 def test_a_common_ball_suffices_for_a_small_shift_and_no_ball_does_not():
     truth = true_epsilon(0.5, 1.0, 1e-6)
     results = {}
@@ -446,6 +452,7 @@ def test_a_subsampled_gaussian_is_certified_far_below_one_in_draws():
     assert long.estimated_delta[-1] < 1e-8
 
 
+@pytest.mark.slow
 def test_the_estimated_profile_agrees_with_the_truth_within_its_errors():
     mechanism = AdditiveNoise(sampled_user, scale=1.0)
     _, long = look(mechanism, CLAIM, pair(1, 0), draws=50_000)

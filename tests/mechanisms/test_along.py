@@ -92,6 +92,7 @@ def test_the_ball_is_a_point_where_nobody_else_moves_along() -> None:
     assert radius == pytest.approx(12**0.5 / 2, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_it_reaches_what_no_count_does() -> None:
     """Check that treating noise and centres separately certifies more than counting.
 

@@ -237,6 +237,7 @@ def test_a_program_without_a_seed_is_not_seeded(server: Callable[..., Command]) 
 PAIR = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
 
 
+@pytest.mark.slow
 def test_a_server_is_audited_alike_by_any_number_of_workers(server: Callable[..., Command]) -> None:
     half = server()
     options: dict[str, Any] = {"draws": 600, "seed": 1, "mutants": None}
@@ -504,6 +505,7 @@ def test_an_interrupted_call_gets_no_later_answer(server: Callable[..., Command]
     assert draws_of(made, [0.0]) == [[0.0]]
 
 
+@pytest.mark.slow
 def test_a_copy_of_this_process_starts_its_own_server(server: Callable[..., Command]) -> None:
     from dpaudit.mechanisms import in_child
 
@@ -531,6 +533,7 @@ once.draws_one_by_one([], 1, rng=np.random.default_rng(1))
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["ends", "KILL", "INT"])
 def test_no_process_outlives_the_process_that_started_it(
     how: str, server: Callable[..., Command]

@@ -74,6 +74,7 @@ def test_computed_weights_agree_with_draws(kind: str) -> None:
         assert (drawn == value).mean() == pytest.approx(weight, abs=0.04)
 
 
+@pytest.mark.slow
 def test_a_replaced_user_moves_a_sum_twice_as_far() -> None:
     ten = Composition(AdditiveNoise(total, "gaussian", scale=2.0), 10)
     one, none = np.array([[1.0]]), np.zeros((0, 1))

@@ -70,6 +70,7 @@ def test_the_forecasters_earn_nothing_on_independent_draws(shape) -> None:
     assert max(expectations(10, foretold(shape))) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_nor_where_the_event_changes_on_the_way() -> None:
     keys = ["a", "a", "b", "c"]
     assert max(expectations(10, foretold((3, 2, 3, 2), keys=keys))) <= 1 + 1e-12
@@ -91,6 +92,7 @@ def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> No
     assert max(expectations(12, repeated)) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     """Check that a mutant of the statistic has an expected e-value above 1.
 
@@ -107,6 +109,7 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     assert max(expectations(10, foretold((5, 5)))) > 1
 
 
+@pytest.mark.sampled
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("calls", "rate"),
@@ -154,6 +157,7 @@ def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
     assert check._copies == 0
 
 
+@pytest.mark.slow
 def test_the_width_of_a_text_foretells_nothing() -> None:
     """Check that the width of a text predicts nothing.
 
@@ -283,6 +287,7 @@ def test_the_false_alarm_that_was_found(seed) -> None:
         )
 
 
+@pytest.mark.slow
 def test_noise_shared_in_any_order_is_seen_once_many_draws_share_it() -> None:
     def shuffled(rng: np.random.Generator, size: int) -> Any:
         return rng.permutation(in_groups(rng, size, of=8))

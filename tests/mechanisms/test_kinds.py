@@ -54,6 +54,7 @@ DRAWS: dict[str, tuple[Draw, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("draws", [100, 400])
 def test_equal_distributions_of_mixed_draws_are_audited_and_not_refuted(

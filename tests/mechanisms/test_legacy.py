@@ -76,6 +76,7 @@ def test_global_functions_are_themselves_again_after_an_error() -> None:
     assert (np.random.laplace, random.gauss) == before
 
 
+@pytest.mark.slow
 def test_mutants_are_made_of_legacy_noise() -> None:
     @one_draw(randomness="legacy")
     def noisy(data: Any) -> float:

@@ -116,6 +116,7 @@ def test_the_order_of_sides_and_of_outcomes_is_random() -> None:
     assert np.any(np.diff(drawn(Observed(growing, "memory"), "left", 100)) < 0)
 
 
+@pytest.mark.slow
 def test_drift_and_caches_of_the_machine_refute_nothing(clock: Clock) -> None:
     """Each call is slower than the one before, and the first call on a dataset is slow.
 
@@ -136,6 +137,7 @@ def test_drift_and_caches_of_the_machine_refute_nothing(clock: Clock) -> None:
     assert any("100% of" in name for name in killed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [PAIR, PAIR.swapped()], ids=["", "swapped"])
 def test_a_cache_of_several_calls_refutes_nothing(clock: Clock, pair: NeighborPair) -> None:
     """A call is fast if the two calls before it had the same dataset, whichever it is."""
@@ -151,6 +153,7 @@ def test_a_cache_of_several_calls_refutes_nothing(clock: Clock, pair: NeighborPa
     assert result.certified_epsilon < 0.05
 
 
+@pytest.mark.slow
 def test_periodic_delays_make_counts_no_more_extreme(clock: Clock, monkeypatch: Any) -> None:
     """Every eighth call is slow, and no blocks are observed ahead.
 
@@ -176,6 +179,7 @@ def test_periodic_delays_make_counts_no_more_extreme(clock: Clock, monkeypatch: 
     assert abs(x.mean() - y.mean()) < 5 * np.sqrt(120 * 0.25 * 0.75 / 300)
 
 
+@pytest.mark.slow
 def test_differing_durations_of_one_mechanism_are_not_mixed_up(clock: Clock) -> None:
     """The reference of a block is the same whichever side is chosen, so a true claim stands.
 
@@ -193,6 +197,7 @@ def test_differing_durations_of_one_mechanism_are_not_mixed_up(clock: Clock) -> 
     assert result.verdict.words != "REFUTED"
 
 
+@pytest.mark.slow
 def test_a_slow_branch_is_refuted(clock: Clock) -> None:
     def branching(data: Any, size: int, *, rng: Any) -> Any:
         clock.after(1000 * (1 + rng.random()) + 500 * (data.max() > 5))
@@ -206,6 +211,7 @@ def test_a_slow_branch_is_refuted(clock: Clock) -> None:
     assert result.smallest is None
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_slow_dataset(clock: Clock) -> None:
     def branching(data: Any, size: int, *, rng: Any) -> Any:
         clock.after(1000 * (1 + rng.random()) + 900 * (data.max() > 500))
@@ -222,6 +228,7 @@ def test_a_search_finds_the_slow_dataset(clock: Clock) -> None:
         assert result.pair.left.data.max() == 1000.0
 
 
+@pytest.mark.slow
 def test_the_values_of_a_local_randomiser_may_be_observed(clock: Clock) -> None:
     def randomiser(value: int, size: int, *, rng: Any) -> Any:
         clock.after(100 + 50 * (value == 2) + rng.integers(3))
@@ -267,6 +274,7 @@ def test_a_system_without_fork_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         drawn(Observed(lambda data, size, *, rng: rng.random(size)), "left", 3)
 
 
+@pytest.mark.slow
 def test_workers_do_not_slow_each_other_down(clock: Clock) -> None:
     from dpaudit.engine import Settings
 

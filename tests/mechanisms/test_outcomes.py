@@ -299,6 +299,7 @@ def test_a_failure_that_comes_late_in_a_search_begins_again_too() -> None:
     assert any("KeyError on the left" in note for note in result.notes)
 
 
+@pytest.mark.slow
 def test_mutants_that_are_given_begin_again_with_the_mechanism() -> None:
     """Check that given mutants begin again with the mechanism.
 
@@ -338,6 +339,7 @@ def test_an_infinite_number_on_one_side_refutes() -> None:
     assert result.verdict.words == "REFUTED"
 
 
+@pytest.mark.slow
 def test_an_absent_key_refutes_and_mutants_are_wrapped_too() -> None:
     def counts(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         there = rng.random(size) < 0.5 * data.sum()
@@ -689,6 +691,7 @@ def test_keys_that_nobody_named_are_said_not_to_be_looked_at() -> None:
     assert not any("keys=" in note for note in whole.notes)
 
 
+@pytest.mark.slow
 def test_keys_reach_functions_that_return_one_draw() -> None:
     @one_draw
     def sometimes(data: Any, *, rng: np.random.Generator) -> dict[str, float]:
@@ -761,6 +764,7 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
             audit(function, PureDP(1.0), pair, draws=300, seed=1)
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
     def by_seed(data: Any, seed: Any = None) -> float:
         return float(data.sum() + np.random.default_rng(seed).laplace())
@@ -798,6 +802,7 @@ def test_a_seed_used_twice_is_not_healed_by_a_generator() -> None:
         audit(healed, PureDP(1.0), pair, draws=1000, seed=1)
 
 
+@pytest.mark.slow
 def test_a_generator_may_be_passed_on_as_often_as_one_likes() -> None:
     def noisy(value: float, rng: Any) -> float:
         rng = np.random.default_rng(rng)  # as functions of scipy do
@@ -899,6 +904,7 @@ def test_a_search_takes_draws_that_are_arrays_or_nothing(errors: str) -> None:
     assert found.verdict is not Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_mutants_of_single_calls_may_return_texts_or_none() -> None:
     @one_draw
     def answer(data: Any, *, rng: np.random.Generator) -> Any:

@@ -55,6 +55,7 @@ def others() -> Iterator[dict[str, Workers]]:
         workers.close()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_draw_what_one_draws(processes: Workers, kind: str) -> None:
     """Check that two processes draw the same as one process.

@@ -61,6 +61,7 @@ def shell(scale: str, folder: Path) -> Command:
 slow = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [node, *(pytest.param(one, marks=slow) for one in (shell, r, java, cpp))],

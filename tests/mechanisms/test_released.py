@@ -157,6 +157,7 @@ def one_of_the_data(frame: Any, *, rng: Any) -> Any:
 CLAIM = PureDP(1.0, Relation.ADD_REMOVE_USER)
 
 
+@pytest.mark.slow
 def test_a_right_synthesizer_is_not_refuted() -> None:
     """The false-alarm rate is 1e-6."""
     result = audit(
@@ -170,6 +171,7 @@ def test_a_right_synthesizer_is_not_refuted() -> None:
     assert 0.1 < result.certified_epsilon < 1.0
 
 
+@pytest.mark.slow
 def test_too_little_noise_is_refuted_by_counts_of_the_users_cells() -> None:
     result = audit(Released(halved), CLAIM, WITHOUT_CAEN, draws=2000)
     assert result.verdict.words == "REFUTED"
@@ -178,6 +180,7 @@ def test_too_little_noise_is_refuted_by_counts_of_the_users_cells() -> None:
     assert "city" in result.witness.event or "user's row" in result.witness.event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [of_the_data, one_of_the_data], ids=["many", "one"])
 def test_categories_of_the_data_are_found_by_a_search(mechanism: Any) -> None:
     people = pd.DataFrame({"user": range(12), "city": ["Aix", "Brest"] * 5 + ["Aix", "Caen"]})
@@ -187,6 +190,7 @@ def test_categories_of_the_data_are_found_by_a_search(mechanism: Any) -> None:
     assert result.certified_epsilon > 2.5
 
 
+@pytest.mark.slow
 def test_a_canary_row_shows_a_leak_of_pairs_of_cells() -> None:
     """Each column of the release is private, but the pairs of cells are those of the data."""
     people = pd.DataFrame({"user": range(20), "a": ["x", "y"] * 10, "b": ["u", "v"] * 10})
@@ -218,6 +222,7 @@ def test_arguments_of_one_draw_may_be_bound(errors: str) -> None:
     assert repr(rows) == repr(expected)
 
 
+@pytest.mark.slow
 def test_exceptions_may_be_outcomes() -> None:
     @one_draw
     def refuses_caen(frame: Any, *, rng: Any) -> Any:

@@ -78,6 +78,7 @@ def one(query: str, data: Any = DATA, **given: Any) -> Any:
 # --- data and results ---
 
 
+@pytest.mark.sampled
 def test_an_array_has_one_row_for_each_item(engine: str) -> None:
     query = "SELECT count(*) AS n, sum(value) AS s, sum(user_id * value) AS w FROM data"
     assert one(query, engine=engine) == {"n": 4, "s": 10.0, "w": 7.0}
@@ -262,6 +263,7 @@ def test_errors_of_a_query_may_be_outcomes(postgres: str) -> None:
 # --- audits ---
 
 
+@pytest.mark.slow
 def test_a_query_that_bounds_users_is_not_refuted_and_another_one_is() -> None:
     many = f"SELECT {{}} + {NOISE} FROM range({{{{draws}}}})"
     good = SQL(many.format(f"(SELECT sum(s) FROM ({BY_USER}))"))
@@ -273,6 +275,7 @@ def test_a_query_that_bounds_users_is_not_refuted_and_another_one_is() -> None:
     assert result.certified_epsilon > 2
 
 
+@pytest.mark.slow
 def test_a_view_of_postgresql_that_forgets_the_bound_is_refuted(postgres: str) -> None:
     view = f"""
         CREATE VIEW private_stats AS
@@ -288,6 +291,7 @@ def test_a_view_of_postgresql_that_forgets_the_bound_is_refuted(postgres: str) -
     assert result.verdict is Verdict.NOT_REFUTED
 
 
+@pytest.mark.slow
 def test_a_removed_user_is_audited() -> None:
     pair = NeighborPair([[1.0], [1.0]], [[1.0]], relation=Relation.ADD_REMOVE_USER)
     count = SQL(f"SELECT (SELECT count(*) FROM data) + {NOISE} / 3 FROM range({{draws}})")

@@ -35,6 +35,7 @@ def hanging(data, size, *, rng):
     return laplace(data, size, rng=rng)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mutants", "planned", "sequential"), [(None, 1, True), ((), 2, False), ([laplace], 3, True)]
 )

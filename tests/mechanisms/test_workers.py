@@ -44,6 +44,7 @@ def processes() -> Any:
     pool.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"method": "sequential"}], ids=["counts", "bets"])
 def test_workers_find_what_one_process_finds_to_the_last_bit(
     processes: Processes, options: dict[str, Any]
@@ -61,6 +62,7 @@ def test_workers_find_what_one_process_finds_to_the_last_bit(
     assert plain(together) == plain(alone)
 
 
+@pytest.mark.slow
 def test_any_executor_will_do_and_is_left_open() -> None:
     alone = audit(noisy, PureDP(0.5), PAIR, draws=5000, seed=1)
     with ThreadPoolExecutor(2) as pool:
@@ -246,6 +248,7 @@ def test_a_scheduler_that_does_not_answer_is_told() -> None:
 # --- stored calls, and the clock ---
 
 
+@pytest.mark.slow
 def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
 
@@ -299,6 +302,7 @@ def test_a_mechanism_that_was_bound_to_another_scale_is_another(tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         time.sleep(0.3)
@@ -414,6 +418,7 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
     assert all(m.status.name != "KILLED" or m.draws for m in result.mutants)
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

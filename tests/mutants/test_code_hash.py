@@ -109,6 +109,7 @@ def test_a_value_without_a_hash_gives_no_hash() -> None:
     assert code_hash(functools.partial(scaled, scale=threading.Lock()))  # only its type counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", ["{}", "{{'k': {}}}", "[({},)]"])
 def test_the_hash_does_not_depend_on_the_process(bound: str) -> None:
     program = (

@@ -248,6 +248,7 @@ EXACT = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", EXACT)
 def test_a_mutant_draws_exactly_as_the_mistake(case):
     mechanism, name, mistaken = EXACT[case]
@@ -327,6 +328,7 @@ def in_a_dict(data, *, rng):
     return {"total": float(np.clip(data, 0, 1).sum() + rng.laplace(scale=1.0))}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "name"),
     [
@@ -388,6 +390,7 @@ def by_city(frame, size, *, rng):
     return frame.groupby("city")["paid"].sum().sum() + rng.laplace(scale=1, size=size)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "name", "value"),
     [
@@ -499,6 +502,7 @@ def test_the_tests_of_loops_are_not_changed():
     assert {m.kind for m in changes(f).values()} == {"clipping", "sensitivity"}
 
 
+@pytest.mark.slow
 def test_a_mutant_that_never_ends_is_ended():
     def f(data, size, *, rng):
         rest = np.minimum(data.max(), 1.0)
@@ -512,6 +516,7 @@ def test_a_mutant_that_never_ends_is_ended():
     assert endless == "it could not be run: it did not end within 1 s"
 
 
+@pytest.mark.slow
 def test_mutants_are_the_same_in_any_order_of_hashes():
     """Check that the order of mutants does not depend on the hashes of names or on addresses."""
     code = (
@@ -590,6 +595,7 @@ def by_keywords(data, size, *, rng):
     return largest.sum() + rng.laplace(scale=1.0, size=size)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "mechanism",
     [broken_choices, shapeless, maybe_empty, infinite, with_a_lazy_module, by_keywords],
@@ -606,6 +612,7 @@ def test_a_keyword_may_name_the_data():
     np.testing.assert_allclose(drawn(mutant.mechanism) - laplace, LEFT.sum() / 2)
 
 
+@pytest.mark.slow
 def test_equal_mutants_of_a_line_have_different_names():
     def f(data, size, *, rng):
         total = np.clip(data, 0, 1).sum() / 2 + np.clip(data, 0, 1).sum() / 2
@@ -616,6 +623,7 @@ def test_equal_mutants_of_a_line_have_different_names():
     assert any(name.endswith(" #2") for name in names)
 
 
+@pytest.mark.slow
 def test_each_kind_can_be_limited():
     made = of_code(two_scales, [PAIR], seed=0, most=1)
     assert [m.kind for m in made.mutants] == ["clipping", "sensitivity"]

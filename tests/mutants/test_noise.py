@@ -356,6 +356,7 @@ def lines_that_draw() -> set[tuple[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_noise_of_the_algorithms_is_found() -> None:
     seen = set()
     cases = [(partial(row.mechanism, **row.kwargs), np.asarray(row.data)) for row in ROWS]

@@ -89,6 +89,7 @@ def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_frame() -
             assert dict(side.dtypes) == dict(VISITS.dtypes)
 
 
+@pytest.mark.slow
 def test_polars_frames_stay_polars_frames() -> None:
     frame = pl.DataFrame(VISITS.astype({"city": str}).to_dict(orient="list"))
     for pair in members(neighbors.portfolio(frame, schema=neighbors.Schema(user="id"))):
@@ -131,6 +132,7 @@ def test_columns_that_are_declared_go_further_than_the_frame() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_relation_may_be_named() -> None:
     both = around_visits()
     assert set(both.relations) == {Relation.ADD_REMOVE_USER, Relation.REPLACE_USER}
@@ -198,6 +200,7 @@ def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
     assert not any("Schema" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_keys_that_come_and_go_are_asked_for() -> None:
     with pytest.raises(
         MechanismError, match=r"Declare every possible key: Outcomes\(f, keys=\["

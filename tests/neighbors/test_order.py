@@ -67,6 +67,7 @@ def test_other_rows_of_a_frame_keep_their_places(
     assert pair.recipe.endswith(", rows without a counterpart last") is moved
 
 
+@pytest.mark.slow
 def test_a_correct_release_of_rows_is_not_refuted() -> None:
     frame = pd.DataFrame({"id": range(8), "paid": [0.0, 1.0] * 4})
     mechanism = one_draw(rows_released)
@@ -105,6 +106,7 @@ FRAME = pd.DataFrame(
 SCHEMA = {"age": (0, 90), "shop": ["a", "b", "c"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", BOTH)
 def test_no_pair_that_dpaudit_makes_shifts_other_users(relation: Relation) -> None:
     held: list[Any] = spaces(relation)

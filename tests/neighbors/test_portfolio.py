@@ -392,6 +392,7 @@ def test_missing_items_among_whole_numbers_are_told_how_to_be_floats() -> None:
         portfolio(low=0, high=1, missing=True)
 
 
+@pytest.mark.slow
 def test_a_portfolio_says_which_values_no_pair_holds() -> None:
     table = portfolio(schema={"paid": (0, 10), "city": ["Aix", "Caen"]})
     assert portfolio().beyond == portfolio(WORDS).beyond == ""

@@ -44,6 +44,7 @@ def members(found: Portfolio) -> list[NeighborPair]:
     return [*found.pairs, *drawn]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("frame", FRAMES)
 def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_schema(frame: str) -> None:
     found = rows(SCHEMA, special=(nan, inf), frame=frame)
@@ -56,6 +57,7 @@ def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_schema(fr
             assert pair.right.schema == pair.left.schema == found.pairs[0].left.schema
 
 
+@pytest.mark.slow
 def test_both_relations_are_there_and_either_alone_where_it_is_named() -> None:
     both = rows(SCHEMA)
     assert set(both.relations) == {Relation.ADD_REMOVE_USER, Relation.REPLACE_USER}
@@ -132,6 +134,7 @@ def test_a_frame_of_a_package_that_is_missing_is_refused_at_once(
         rows(SCHEMA, frame=frame)
 
 
+@pytest.mark.slow
 def test_a_nan_that_clipping_lets_through_is_found() -> None:
     claim = PureDP(1.0)
     fine = audit(mean_income, claim, rows(SCHEMA), draws=3000, seed=1)
@@ -154,6 +157,7 @@ def test_a_city_that_one_user_alone_names_is_found() -> None:
     assert "Caen has an answer" in found.witness.event
 
 
+@pytest.mark.slow
 def test_polars_frames_arrive_as_polars_frames() -> None:
     def total(data: pl.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
         users = data.group_by("user").agg(pl.col("income").sum().clip(0, 1e5))

@@ -35,6 +35,7 @@ def test_the_exact_sensitivity_stands_and_is_reached():
     assert check.attempt.examples >= 1000
 
 
+@pytest.mark.slow
 def test_a_wrong_sensitivity_is_broken_by_a_small_pair():
     check = check_sensitivity(clipped_mean, 1 / 5, pairs=FIVE)
     assert check.violated
@@ -52,6 +53,7 @@ def test_by_default_nan_and_infinities_are_tried():
     robust.assert_not_violated()
 
 
+@pytest.mark.slow
 def test_an_empty_user_is_found():
     """Check that an empty user is found.
 
@@ -97,6 +99,7 @@ def test_adding_and_removing_users():
     assert check_sensitivity(len, 0.5, pairs=pairs).violated
 
 
+@pytest.mark.slow
 def test_lipschitz_constants():
     assert not check_lipschitz(
         lambda x: np.abs(x).sum(), 1.0, norm="l1", d=3, examples=FEW
@@ -114,6 +117,7 @@ def toward_zero(x, step=0.3):
     return x - step * x / length if length > 1e-100 else x
 
 
+@pytest.mark.slow
 def test_contraction_down_to_a_distance():
     check = check_contraction(toward_zero, d=2)
     assert check.violated  # two points on either side of 0
@@ -274,6 +278,7 @@ def test_rounding_among_the_smallest_doubles_is_no_expansion():
         assert check_contraction(lambda x: x, 0.999, points=apart).violated
 
 
+@pytest.mark.slow
 def test_a_check_has_no_truth_value_and_raises_where_it_is_asked_to():
     holds = check_sensitivity(clipped_mean, 2 / 5, pairs=FIVE, examples=FEW)
     broken = check_sensitivity(clipped_mean, 1 / 5, pairs=FIVE)

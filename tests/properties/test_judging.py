@@ -261,6 +261,7 @@ def test_draws_that_could_refute_nothing_are_weak():
 # --- functions ---
 
 
+@pytest.mark.slow
 def test_rounding_of_large_values_hides_no_slope():
     assert check_lipschitz(lambda x: 1e10 + 2 * x, 1.0).violated
     assert not check_lipschitz(lambda x: 1e10 + x, 1.001).violated
@@ -292,6 +293,7 @@ def test_values_that_are_no_real_numbers_are_refused(value):
         check_sensitivity(lambda data: value, 1.0)
 
 
+@pytest.mark.slow
 def test_a_function_that_is_never_a_number_is_refused():
     pairs = strategies.neighbor_pairs(n_users=5)
     for value in (math.nan, math.inf):

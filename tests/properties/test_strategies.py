@@ -32,6 +32,7 @@ def test_special_values_and_repeated_users_occur():
     assert min(seen.values()) > 10
 
 
+@pytest.mark.slow
 def test_users_may_lack_items_and_be_empty():
     seen = {"empty": 0, "some": 0, "full": 0}
 

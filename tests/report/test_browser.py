@@ -26,6 +26,7 @@ def path(results, tmp_path_factory) -> Path:
     return write_report(tmp_path_factory.mktemp("report"), run_of(results), results)
 
 
+@pytest.mark.slow
 def test_the_script_runs_under_the_policy_of_the_page(path, opened):
     with opened(path) as page:
         assert page.locator("table.summary th button").count() == 14
@@ -51,6 +52,7 @@ def test_sixty_audits_are_printed_on_ten_pages(results, opened, tmp_path):
         assert printed_pages(page) <= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_axe_finds_no_barrier(path, opened, width, dark):
@@ -60,6 +62,7 @@ def test_axe_finds_no_barrier(path, opened, width, dark):
         assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_axe_sees_a_barrier(path, opened, tmp_path):
     poor = tmp_path / "poor.html"
     poor.write_text(path.read_text().replace('<html lang="en">', "<html>"))

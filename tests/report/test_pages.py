@@ -164,6 +164,7 @@ def text_of(results, tmp_path, **changes) -> str:
 # --- one file, safe ---
 
 
+@pytest.mark.slow
 def test_page_asks_nothing_of_anyone(page, reader):
     links = [*reader.values("href"), *reader.values("src"), *reader.values("xlink:href")]
     allowed = ("#", "audits/", "data:")
@@ -408,6 +409,7 @@ def table_of_mutants(page: str) -> list[tuple[str, ...]]:
     return [tuple(html.unescape(cell) for cell in row) for row in rows]
 
 
+@pytest.mark.slow
 def test_table_of_mutants_tells_name_fate_epsilon_and_draws(special, tmp_path):
     result = replace(special["kept"], mutants=MUTANTS)
     page = write_report(tmp_path, run_of([result]), [result]).read_text()

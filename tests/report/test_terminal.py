@@ -54,6 +54,7 @@ def test_other_audits_say_no_more_than_before():
     assert "stopped" not in AUDITS.finding(result, verbose=True)
 
 
+@pytest.mark.slow
 def test_mutants_are_counted_in_a_line_and_told_one_by_one_in_a_finding():
     result = check(noisy_sum, mutants=[loud])
     assert "  mutants 3 of 3 killed, 1 of 1 of the code  " in line_of(result)

@@ -170,6 +170,7 @@ def with_profile(result: AuditResult, claimed, certified) -> AuditResult:
     return replace(result, profile=Profile(grid, tuple(certified), tuple(certified), claimed))
 
 
+@pytest.mark.slow
 def test_profile_holds_the_curves_of_the_result():
     kept, broken = found()["kept"], found()["broken"]
     chart = charts.profile(kept)
@@ -193,6 +194,7 @@ def test_profile_holds_the_curves_of_the_result():
     )
 
 
+@pytest.mark.slow
 def test_profile_takes_rounding_for_no_violation():
     above = with_profile(found()["exact"], (0.5, 0.1), (0.5 + 1e-13, 0.1 * (1 + 1e-12)))
     assert "certified above claim" not in labels_of(charts.profile(above))

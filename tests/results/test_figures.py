@@ -25,6 +25,7 @@ def rendered(ax) -> str:
     return text.getvalue()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_chart_of_every_kind_of_result_can_be_drawn(kind):
     for chart in charts.charts_of(found()[kind]):
@@ -72,6 +73,7 @@ def test_a_result_draws_its_own_curves():
     assert kept.plot_tradeoff().get_xlabel() == "type I error"
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_extra_is_named():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"

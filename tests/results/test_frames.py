@@ -88,6 +88,7 @@ def test_types_do_not_depend_on_missing_values(results: list[AuditResult], libra
         assert kind.is_numeric() == first.schema[name].is_numeric(), name
 
 
+@pytest.mark.slow
 def test_every_kind_of_result_has_a_row() -> None:
     rng = np.random.default_rng(0)
     included = rng.random(60) < 0.5

@@ -30,6 +30,7 @@ def found(claim: Claim, side: str = "both") -> AuditResult:
     return audit_one_run(scores, included, claim, side=side, failure_prob=0.05)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("side", ["both", "top"])
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_chart_holds_the_estimates_of_the_result(claim: Claim, side: str) -> None:

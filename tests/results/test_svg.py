@@ -34,6 +34,7 @@ def words(svg: str) -> list[str]:
     return re.findall(r">([^<>]+)</text>", svg)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_result_can_be_drawn(kind):
     for chart in (*charts.charts_of(found()[kind]), charts.tradeoff(found()[kind])):

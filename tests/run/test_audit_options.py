@@ -54,6 +54,7 @@ def stored_in(home, name="found"):
     return str(stored.relative_to(home.path))
 
 
+@pytest.mark.slow
 def test_without_a_pair_the_portfolio_is_searched(home):
     caught = home.dpaudit("audit", "mine:per_item", "--epsilon", "1", *DRAWS, "--verbose")
     assert caught.code == 1
@@ -108,6 +109,7 @@ def test_violations_are_found_by_each_of_them(home, args):
     assert result.out.startswith("REFUTED")
 
 
+@pytest.mark.slow
 def test_data_of_a_file_are_looked_around(home):
     np.save(home.path / "data.npy", np.random.default_rng(0).integers(0, 3, (12, 2)))
     result = home.dpaudit(
@@ -183,6 +185,7 @@ def test_data_are_read_and_never_evaluated(home):
     assert not (home.path / "made").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "claim",
     [
@@ -215,6 +218,7 @@ def number(value, size, *, rng):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "values", "pairs"),
     [

@@ -78,6 +78,7 @@ def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
     assert not list((home.path / "reports").rglob(".*"))
 
 
+@pytest.mark.slow
 def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
     with (home.path / "audits" / "audit_mine.py").open("a") as file:
         file.write(BROKEN)
@@ -87,6 +88,18 @@ def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
     assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.out
     only = dpaudit(home, "run", "audits", "-k", "honest", "--jobs", "0")
     assert only.code == 0
+
+
+def test_marks_select_audits_and_the_page_repeats_them(home):
+    with (home.path / "audits" / "audit_mine.py").open("a") as file:
+        file.write("\nimport pytest\n\n@pytest.mark.long" + BROKEN)
+    home.put("pyproject.toml", '[tool.pytest.ini_options]\nmarkers = ["long"]\n')
+    assert dpaudit(home, "run", "-m", "not long", "--jobs", "0").code == 0
+    run = home.json("reports/results.json")["run"]
+    assert run["command"].endswith(" -m 'not long'")
+    assert [path.name for path in (home.path / "reports" / "audits").glob("*.json")] == [
+        "audit_mine.audit_honest.json"
+    ]
 
 
 @pytest.mark.slow
@@ -164,6 +177,7 @@ def test_nothing_collected_is_exit_5(home):
     assert dpaudit(home, "run", "-k", "nothing", "--jobs", "0").code == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
@@ -242,6 +256,7 @@ def test_fault_of_the_mechanism_is_exit_1_with_one_line(home, function, words):
     assert not list((home.path / "found").rglob("*.*"))
 
 
+@pytest.mark.slow
 def test_replay_gives_the_same_numbers(home):
     dpaudit(home, "run", "--jobs", "0", "--seed", "3")
     stored = "reports/audits/audit_mine.audit_honest.json"
@@ -286,6 +301,7 @@ def test_replay_makes_the_mutants_again(home):
     assert wrong.out.splitlines()[-2].startswith("differs   mutants[1].status: ")
 
 
+@pytest.mark.slow
 def test_replay_of_a_single_function(home):
     dpaudit(
         home,

@@ -56,6 +56,7 @@ def stored_in(home, name="found"):
     return str(stored.relative_to(home.path))
 
 
+@pytest.mark.slow
 def test_a_server_is_audited_stored_and_replayed(home):
     command = run_by("server.py", "0.5")
     found = home.dpaudit("audit", "--command", command, "--server", *FEW, "--out", "found")
@@ -95,6 +96,7 @@ def test_a_program_runs_once_for_each_draw(home):
     assert again.out.splitlines()[-1] == "the same verdict; its numbers need not come again"
 
 
+@pytest.mark.slow
 def test_a_refuted_command_becomes_a_test(home):
     command = run_by("server.py", "0.5")
     home.dpaudit("audit", "--command", command, "--server", *FEW, "--out", "found")
@@ -163,6 +165,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_of_a_server_fails_its_check(home, fault):
     at, words = FAULTS[fault]
@@ -185,6 +188,7 @@ def test_an_unseeded_server_need_not_repeat_draws(home):
     assert "ok      two calls differ" in done.out
 
 
+@pytest.mark.slow
 def test_a_program_that_runs_once_is_checked(home):
     command = run_by("once.py", "1", "{seed}")
     done = home.dpaudit("check-command", command, "--input", "csv", "--data", "[[1], [2, 3]]")

@@ -71,6 +71,7 @@ def stored(home, first):
     return home
 
 
+@pytest.mark.slow
 def test_the_same_code_and_seed_are_the_same_to_the_bit(stored):
     run(stored, "after")
     done = stored.dpaudit("compare", "before", "after")
@@ -81,6 +82,7 @@ def test_the_same_code_and_seed_are_the_same_to_the_bit(stored):
     ]
 
 
+@pytest.mark.slow
 def test_another_seed_moves_no_epsilon(stored):
     run(stored, "after", "--seed", "5")
     done = stored.dpaudit("compare", "before", "after")
@@ -94,6 +96,7 @@ def test_another_seed_moves_no_epsilon(stored):
     )
 
 
+@pytest.mark.slow
 def test_a_bug_is_worse_and_mending_it_is_not(stored):
     run(stored, "after", scale=0.5, heads=0.9)
     done = stored.dpaudit("compare", "before", "after", "--markdown", "new/comment.md")
@@ -120,6 +123,7 @@ def test_a_bug_is_worse_and_mending_it_is_not(stored):
     assert back.out.count(" fell: ") == 1
 
 
+@pytest.mark.slow
 def test_less_power_fails_where_it_is_asked_to(stored):
     shutil.copytree(stored.path / "before", stored.path / "after")
     name = "audits/audit_mine.audit_noisy.json"
@@ -135,6 +139,7 @@ def test_less_power_fails_where_it_is_asked_to(stored):
     asked.matches("WORSE    less power: audit_mine::audit_noisy  NOT REFUTED -> NO POWER *")
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_worse_unless_it_may_be_missing(stored):
     gone = AUDIT[: AUDIT.index("def audit_coin")] + LEDGER.replace("p.one", "p.two")
     run(stored, "after", audit=gone, ledger="")
@@ -149,6 +154,7 @@ def test_what_is_gone_is_worse_unless_it_may_be_missing(stored):
     assert "changed  gone: p.one" in tolerant.out
 
 
+@pytest.mark.slow
 def test_a_skipped_audit_is_gone_with_the_reason(stored):
     skips = AUDIT.replace("auditor.check(Coin()", "import pytest; pytest.skip('no coin'); f(0")
     run(stored, "after", audit=skips)
@@ -157,6 +163,7 @@ def test_a_skipped_audit_is_gone_with_the_reason(stored):
     assert "it was skipped: no coin" in done.out
 
 
+@pytest.mark.slow
 def test_a_verdict_of_the_ledger_that_changed_is_worse(stored):
     attack = "ledger.sweep(x=[1.0, 2.0], mutant=None)(lambda x: (x, 0.0))"
     broken = LEDGER.replace('ledger.argue("by sight")', attack)

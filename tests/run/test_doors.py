@@ -101,6 +101,7 @@ def stored(home):
     return [row["id"] for row in document["audits"]], kept, document["run"]
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_costs_an_earlier_run_nothing(make):
     pytest.importorskip("distributed")
     home = make(COMPUTED)
@@ -226,6 +227,7 @@ def test_a_selected_run_leaves_the_others_and_says_so(make):
 SKIP = "\n@pytest.mark.skip(reason='not now')\ndef"
 
 
+@pytest.mark.slow
 def test_what_broke_off_now_is_not_shown_as_it_was(make):
     home = make(ONE, TWO)
     run(home)
@@ -281,6 +283,7 @@ def second(ledger):
 """
 
 
+@pytest.mark.slow
 def test_ledger_keeps_audits_and_other_statements(make):
     home = make(COMPUTED)
     home.put("audits/p/ledger_part.py", CHECKS)
@@ -322,6 +325,7 @@ def test_two_runs_do_not_write_into_one_directory(make):
 RESULT = "reports/audits/audit_mine.audit_one.json"
 
 
+@pytest.mark.slow
 def test_replay_of_changed_code_says_so_first_and_in_few_lines(make):
     home = make(ONE)
     run(home)
@@ -349,6 +353,7 @@ def test_times_are_no_difference():
     assert list(differences("result", old, new)) == ["result.mutants[0].x[1]: 2 against 3"]
 
 
+@pytest.mark.slow
 def test_replay_runs_nothing_outside_of_its_project_without_trust(make):
     home = make(ONE)
     run(home)
@@ -383,6 +388,7 @@ def test_replay_runs_nothing_outside_of_its_project_without_trust(make):
 # --- 10: tests of refuted claims ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["mine:unclipped", "mine.py:unclipped"])
 @pytest.mark.parametrize("users", [5, 500])
 def test_a_refuted_function_is_exported_as_a_test(make, target, users):
@@ -471,6 +477,7 @@ def test_only_what_is_refuted_is_exported(make):
     ("args", "words"),
     [
         (["run", "-k", "(("], "-k must be an expression, got '((': "),
+        (["run", "-m", "not"], "-m must be an expression, got 'not': "),
         (["ledger", "-k", "a b"], "-k must be an expression, got 'a b': "),
         (["run", "--out", os.fsdecode(b"out\xff")], "is not valid UTF-8. Choose another"),
         (["report", os.fsdecode(b"\xff")], "without surrogate characters"),
@@ -502,6 +509,7 @@ def test_the_reason_of_a_known_violation_is_told_and_stored(make):
     assert "  known because       half the noise" in verbose.out.splitlines()
 
 
+@pytest.mark.slow
 def test_verbose_runs_show_the_evidence_of_every_audit(make):
     home = make(ONE)
     assert "every mutant" not in run(home).out

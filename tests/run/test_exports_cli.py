@@ -125,6 +125,7 @@ def line(file, text):
     return file.splitlines().index(text) + 1
 
 
+@pytest.mark.slow
 def test_run_writes_both_files_and_report_writes_sarif_again(home):
     done = home.dpaudit("run", "--jobs", "0", *FILES)
     assert done.code == 1, done.out + done.err
@@ -147,6 +148,7 @@ def test_run_writes_both_files_and_report_writes_sarif_again(home):
     assert home.dpaudit("report", "--junit", "later.xml").code == 4
 
 
+@pytest.mark.slow
 def test_a_case_says_why_it_fails_and_what_was_found(home):
     home.dpaudit("run", "--jobs", "0", *FILES)
     suite = parsed(home)
@@ -165,6 +167,7 @@ def test_a_case_says_why_it_fails_and_what_was_found(home):
     assert found["p.two"].startswith("HOLDS (refuted was declared)")
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_collected_is_in_error(home):
     home.put("audits/audit_torn.py", "def audit_x(")
     home.dpaudit("run", "--jobs", "0", *FILES)
@@ -215,6 +218,7 @@ def test_ledger_writes_both_files(home):
     assert "`dpaudit report DIR --sarif FILE`" in stored.err
 
 
+@pytest.mark.slow
 def test_a_selection_has_its_own_cases_and_all_findings(home):
     home.dpaudit("run", "--jobs", "0")
     done = home.dpaudit("run", "--jobs", "0", "-k", "honest", *FILES)
@@ -223,6 +227,7 @@ def test_a_selection_has_its_own_cases_and_all_findings(home):
     assert len(results(home)) == 5
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_writes_what_it_has(home):
     stop = AUDIT.replace('raise RuntimeError("disk on fire")', "signal.raise_signal(signal.SIGINT)")
     stop = f"import signal\n{stop}"

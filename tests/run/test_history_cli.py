@@ -75,6 +75,7 @@ def test_a_run_adds_a_line_for_each_audit(home: Any) -> None:
     assert "last checksum" in (home.path / "reports/index.html").read_text()
 
 
+@pytest.mark.slow
 def test_accumulated_evidence_fails_the_run_like_a_refutation(home: Any) -> None:
     assert run(home).code == 0
     with_evidence(home, 40.0)
@@ -94,6 +95,7 @@ def test_accumulated_evidence_fails_the_run_like_a_refutation(home: Any) -> None
     assert "<dt>History</dt><dd>3 runs of this claim and code have the e-value" in page
 
 
+@pytest.mark.slow
 def test_a_known_violation_does_not_fail_the_run(home: Any) -> None:
     home.put("audits/audit_mine.py", KNOWN)
     run(home)
@@ -101,6 +103,7 @@ def test_a_known_violation_does_not_fail_the_run(home: Any) -> None:
     assert run(home, "--seed", "1").code == 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_adds_nothing_and_the_run_says_what_to_do(home: Any) -> None:
     run(home)
     before = read_history(home.path / FILE)[0]
@@ -125,6 +128,7 @@ def test_a_mechanism_that_ignores_its_generator_is_not_combined(home: Any) -> No
     assert not lines_of(home)[0].has_evidence
 
 
+@pytest.mark.slow
 def test_changed_code_starts_anew(home: Any) -> None:
     run(home)
     with_evidence(home, 40.0)
@@ -160,6 +164,7 @@ def test_a_history_needs_a_file_of_its_own(home: Any, name: str) -> None:
     assert not (home.path / "reports/results.json").exists()
 
 
+@pytest.mark.slow
 def test_workers_read_the_history(home: Any) -> None:
     run(home)
     with_evidence(home, 40.0)

@@ -34,6 +34,7 @@ def mine(home: Home) -> Home:
 AUDIT = ("audit", "mine:total", "--epsilon", "1", "--pair", "far_user:n_users=5", "--draws", "4000")
 
 
+@pytest.mark.slow
 def test_an_audit_shows_the_table(mine: Home) -> None:
     done = mine.dpaudit(*AUDIT, "--mutant", "mine:half", "--mutant", "mine:half", "-v")
     assert done.code == 0
@@ -47,6 +48,7 @@ def test_an_audit_shows_the_table(mine: Home) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_mutant_that_survives_fails_the_command(mine: Home) -> None:
     done = mine.dpaudit(*AUDIT, "--mutant", "mine:nearly")
     assert done.code == 1
@@ -66,6 +68,7 @@ def test_without_mutants_silence_has_no_power(mine: Home) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [(), ("--no-mutants",), ("--mutant", "mine:half")])
 def test_a_replay_makes_the_same_mutants(mine: Home, asked: tuple[str, ...]) -> None:
     mine.dpaudit(*AUDIT, *asked, "--out", "found")

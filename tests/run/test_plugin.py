@@ -58,6 +58,7 @@ def test_honest_mechanism_is_not_refuted(project):
     result.matches("*audit_honest NOT REFUTED*", "*1 not refuted*")
 
 
+@pytest.mark.slow
 def test_refutation_fails_and_prints_its_witness(project):
     result = run(project(HONEST, BROKEN))
     assert result.code == 1
@@ -77,6 +78,7 @@ def test_what_a_file_imports_from_dpaudit_is_no_audit_of_its_own(project):
     result.matches("*1 not refuted*")
 
 
+@pytest.mark.slow
 def test_nothing_is_collected_unless_the_project_asks(home):
     home.write(audit_case=AUDITS + HONEST).put("pytest.ini", "[pytest]")
     assert run(home).code == 5
@@ -175,6 +177,7 @@ def test_known_violation_is_strict(project):
     )
 
 
+@pytest.mark.slow
 def test_known_violation_of_a_larger_profile_may_stay_open_below_it(project):
     marked = HONEST.replace(
         "\ndef", '\n@pytest.mark.known_violation("needs draws", profile="full")\ndef'
@@ -183,6 +186,7 @@ def test_known_violation_of_a_larger_profile_may_stay_open_below_it(project):
     assert run(project(marked), "--dpaudit-profile=full").code == 1
 
 
+@pytest.mark.slow
 def test_what_takes_long_is_left_to_larger_profiles(project):
     marked = BROKEN.replace("\ndef", '\n@pytest.mark.from_profile("full")\ndef') + HONEST
     small = run(project(marked), "-rs")
@@ -216,6 +220,7 @@ def audit_wrong(auditor):
     assert "Traceback" not in result.out
 
 
+@pytest.mark.slow
 def test_all_checks_of_a_function_are_made_and_judged(project):
     both = HONEST + BROKEN.split(":\n", 1)[1]
     result = run(project(both))
@@ -347,6 +352,7 @@ def test_results_have_the_documented_fields(project):
     assert (here.path / "out" / "index.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_resume_takes_over_whole_results_and_redoes_the_rest(project):
     here = project(HONEST, BROKEN)
     run(here, "--dpaudit-out=out")
@@ -372,6 +378,7 @@ def test_resume_does_not_trust_results_of_another_seed(project):
     assert [row["seed"] for row in document["audits"]] == [5]
 
 
+@pytest.mark.slow
 def test_only_audits_whose_imports_changed_run_again(home):
     imports = "from dpaudit import NeighborPair, PureDP\nPAIR = NeighborPair([[0.0]], [[1.0]])\n"
     audit = "def audit_it(auditor): auditor.check({}, PureDP(1.0), PAIR, draws=3000)\n"
@@ -403,6 +410,7 @@ def test_only_audits_whose_imports_changed_run_again(home):
     assert [rerun()[0], rerun()[0]] == [["audit_alone"]] * 2
 
 
+@pytest.mark.slow
 def test_a_result_of_code_that_changes_during_the_run_is_not_kept(home):
     audit = (
         "from pathlib import Path\nfrom dpaudit import NeighborPair, PureDP\n"

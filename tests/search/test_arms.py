@@ -143,6 +143,7 @@ def test_the_same_seed_gives_the_same_pair_and_record() -> None:
     assert first.record != other.record
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("held", "arm"),
     [
@@ -188,6 +189,7 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
         run(Portfolio("mine", (NEAR, FAR)), brittle)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("budget", "all_of_them"), [(2000, False), (60_000, True)])
 def test_a_large_search_judges_given_pairs_again(budget: int, all_of_them: bool) -> None:
     held = portfolio(dim=3).under(within_sensitivity(1.0))

@@ -331,6 +331,7 @@ def test_which_user_and_which_batch_put_the_user_where_they_say() -> None:
     assert pair.right[:, 0].tolist() == [0.75] * 8 + [0.25, 0.0]
 
 
+@pytest.mark.slow
 def test_query_values_search_all_patterns() -> None:
     space = query_values(4, relation=Relation.WITHIN_SENSITIVITY)
     outcome = run(space, lambda data, size, *, rng: data + rng.laplace(size=(size, 4)), budget=900)
@@ -474,6 +475,7 @@ def test_signs_that_fresh_draws_do_not_confirm_do_not_end_a_search() -> None:
     assert len(asked) > 2 * len(checks)
 
 
+@pytest.mark.slow
 def test_a_candidate_whose_check_fails_is_drawn_on_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

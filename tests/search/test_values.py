@@ -68,6 +68,7 @@ def test_pairs_are_ranked_by_the_larger_of_both_directions() -> None:
     assert AllPairs.ranked(numbers) == [(0, 2), (1, 2), (0, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [2.0, 3.0])
 def test_one_value_in_sixty_is_found(factor: float) -> None:
     """Check that the values that stand out survive the first round, whose draws are few."""

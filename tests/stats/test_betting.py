@@ -82,6 +82,7 @@ def test_clipping_negative_factors_is_found_out():
     assert chance_of_a_lie(Clipping(bets, weights), 60, 0.9, 0.01) > 0.5
 
 
+@pytest.mark.slow
 def test_an_understated_largest_value_is_found_out():
     # Y is 1 with probability 0.01, but the promise is that Y stays below 0.01.
     honest, broken = (

@@ -83,6 +83,7 @@ def worst_share(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.05, 1e-3])
 @pytest.mark.parametrize("delta", [0.0, 0.03])
 @pytest.mark.parametrize(("n", "m"), [(12, 12), (17, 8)])
@@ -192,6 +193,7 @@ def test_a_p_value_of_one_run_is_as_rare_as_it_says(epsilon: float) -> None:
         assert rare <= arb(level)
 
 
+@pytest.mark.slow
 def test_one_run_rarely_certifies_more_than_the_truth() -> None:
     alpha = 0.2
     planner = GuessPlanner(CANARIES, alpha)
@@ -234,6 +236,7 @@ def test_a_sum_of_one_run_is_as_rare_as_it_says(
     assert sum(alive, ZERO) + (1 - rate) * budget <= arb(bound)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
 @pytest.mark.parametrize(("canaries", "guesses"), [(30, 12), (300, 40), (4000, 600)])
 def test_a_curve_of_one_run_is_no_larger_than_its_bound(

@@ -33,6 +33,7 @@ def assert_close_below(found: float, exact: float, rel: float) -> None:
     assert exact * (1 - rel) <= found <= exact * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "times", "rel"),
     [(1.0, 1, 1e-4), (10.0, 100, 1e-3), (50.0, 10_000, 3e-3), (0.3, 10, 1e-4)],
@@ -46,6 +47,7 @@ def test_composed_gaussians_are_one_gaussian(scale: float, times: int, rel: floa
         assert_close_below(loss.lower_delta(epsilon), exact.delta(epsilon), 10 * rel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
 def test_one_laplace_step_has_the_closed_form(scale: float) -> None:
     loss, exact = ComposedLoss([noisy("laplace", scale)]), oracles.laplace(1.0, scale)
@@ -54,6 +56,7 @@ def test_one_laplace_step_has_the_closed_form(scale: float) -> None:
     assert_close_below(loss.lower_epsilon(0.0), 1 / scale, 1e-7)
 
 
+@pytest.mark.slow
 def test_two_laplace_steps_are_a_vector() -> None:
     steps = [noisy("laplace", 1.0), noisy("laplace", 2.0)]
     loss, exact = ComposedLoss(steps), oracles.laplace_vector([1.0, 0.5], 1.0)
@@ -90,6 +93,7 @@ def test_equal_sides_lose_nothing() -> None:
         assert loss.lower_epsilon(0.0) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "scale", "times"), [(0.01, 1.0, 1000), (0.001, 0.7, 10_000), (0.5, 2.0, 50)]
 )
@@ -166,6 +170,7 @@ def test_no_bound_exceeds_the_enumeration(
         assert loss.lower_epsilon(delta) <= needed + 1e-9
 
 
+@pytest.mark.slow
 @given(st.floats(0.3, 20.0), st.integers(1, 2000), st.floats(-12.0, -1.0), st.integers(10, 16))
 @settings(max_examples=40, deadline=None)
 def test_no_bound_exceeds_the_gaussian(scale: float, times: int, log: float, bins: int) -> None:

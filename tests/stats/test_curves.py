@@ -37,6 +37,7 @@ def gaussian_tradeoff(mu: float) -> Floats:
     return np.asarray(norm.cdf(norm.ppf(1 - TYPE_I_ERRORS) - mu))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mu", [0.5, 1.0, 3.0])
 def test_the_curves_of_a_gaussian_are_bounded_and_nearly_reached(mu: float) -> None:
     distribution = oracles.gaussian(mu, 1.0)
@@ -134,6 +135,7 @@ def test_an_order_must_exceed_one() -> None:
         bounds.lower_renyi(1.0)
 
 
+@pytest.mark.slow
 def test_audits_carry_their_curves() -> None:
     def noisy(data: Floats, size: int, *, rng: np.random.Generator) -> Floats:
         return data.sum() + rng.standard_normal(size)

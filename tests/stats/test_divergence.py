@@ -222,6 +222,7 @@ def test_rates_given_as_exactly_zero_mean_infinite_loss() -> None:
     assert loss_of_rates([0.5, 0.2], [0.1, 0.2], 0.0).tolist() == pytest.approx([math.log(5), 0.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(1, 60), st.integers(1, 60), st.data())
 def test_swapping_the_sides_swaps_their_roles(
@@ -323,6 +324,7 @@ def _worst_error(
     return worst
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "draws", [(1, 1), (6, 6), pytest.param((25, 25), marks=pytest.mark.slow), (4, 12)], ids=str
 )

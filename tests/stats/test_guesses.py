@@ -175,6 +175,7 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int], words: str)
         GuessCounts(*counts)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("delta", [0.0, 0.02])
 @pytest.mark.parametrize(("c", "w"), [(0.7, 0.3), (0.35, 0.1), (0.1, 0.03)])
 def test_the_predicted_power_is_the_probability_of_what_refutes(

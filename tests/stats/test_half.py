@@ -120,6 +120,7 @@ def errors(m: int, epsilon: float, alpha: float, coins: str, guesses: int | None
     return wrong / len(sets)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("m", "epsilon"), [(6, 0.1), (6, 1.0), (8, 1.0)])
 def test_randomised_response_of_every_coin_keeps_its_level_by_enumeration(m, epsilon):
     for alpha in (1e-3, 0.01, 0.05, 0.2, 0.5):

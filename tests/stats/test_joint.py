@@ -68,6 +68,7 @@ def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, targ
         assert worst_miss(n, m, failure_prob, target) <= failure_prob
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
 def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
     """Check that large failure probabilities are kept too.
@@ -77,6 +78,7 @@ def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
     assert worst_miss(9, 9, failure_prob, Target(delta=0.0)) <= failure_prob
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("draws", [10**8, 10**9, 10**10])
 @pytest.mark.parametrize("failure_prob", [0.3, 0.05, 1e-5])
 def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
@@ -111,6 +113,7 @@ def test_the_whole_failure_probability_is_nearly_used() -> None:
     assert worst_miss(24, 24, 0.1, Target(delta=0.0)) > 0.07
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["blocks", "level"])
 def test_the_enumeration_catches_a_mutant(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "level":  # this mutant omits that the draws of both sides can fail

@@ -134,6 +134,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("oracle", "delta"), CASES, ids=repr)
 @pytest.mark.parametrize("failure_prob", [0.05, 1e-6])
 def test_the_best_event_needs_more_draws_but_not_many(oracle, delta, failure_prob) -> None:

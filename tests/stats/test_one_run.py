@@ -278,6 +278,7 @@ def false_p_values(epsilon, alpha):
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("alpha", [0.3, 0.05])
 @pytest.mark.parametrize("epsilon", GRID)
 def test_the_extremal_mechanism_is_refuted_no_more_often_than_stated(epsilon, alpha):
@@ -288,6 +289,7 @@ def test_the_level_is_used():
     assert any(false_p_values(epsilon, 0.3) > 0.2 for epsilon in GRID)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 def test_a_certified_epsilon_exceeds_the_truth_no_more_often_than_stated(delta):
     planner, alpha = GuessPlanner(10, 0.3), 0.3
@@ -304,6 +306,7 @@ def test_a_certified_epsilon_exceeds_the_truth_no_more_often_than_stated(delta):
     assert delta > 0 or largest > 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", ["count", "rate", "shares"])
 def test_enumeration_sees_a_wrong_count_a_wrong_rate_and_shares_that_are_not_paid(
     mutant, monkeypatch
@@ -367,6 +370,7 @@ def test_a_cell_contains_its_right_edge(value):
     assert cell == 0 or edges[cell - 1] < value
 
 
+@pytest.mark.slow
 def test_claims_of_one_cell_have_one_plan_and_a_plan_ignores_the_data():
     planner = GuessPlanner(1000, 0.05)
     edges = planned_guesses._EPSILONS
@@ -398,6 +402,7 @@ def expected_path(m, mu):
     return (numbers - np.maximum.accumulate(wrong)).astype(np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
 def test_a_plan_certifies_nearly_as_much_as_the_best_number_in_hindsight(mu):
     right, planner = expected_path(1000, mu), GuessPlanner(1000, 0.05)
@@ -439,6 +444,7 @@ def test_certified_numbers_are_where_their_p_values_pass_the_level(one_sided):
     assert planner.mu(path(30, 200)) == 0.0
 
 
+@pytest.mark.slow
 def test_a_claimed_epsilon_is_certified_exactly_if_its_p_value_passes_the_level():
     verdicts = set()
     for wrong in range(0, 60, 3):

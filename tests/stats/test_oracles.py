@@ -302,6 +302,7 @@ def _mp_vector_cdf(ratios: list[float], y: mpmath.mpf) -> mpmath.mpf:
     return total / mpmath.mpf(2) ** k
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "ratios",
     [[1.0, 1.0], [0.5, 3.0], [40.0, 40.0], [0.3, 0.3, 2.0], [0.01, 0.7, 1.3, 2.9], [1.0] * 6],

@@ -51,6 +51,7 @@ def test_two_equal_queries_have_a_closed_form() -> None:
     assert _as_dict(distribution) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gaps", "a", "b"),
     [([0.5, -1.0], 1.0, 2.0), ([0.0, 9.0], 1.0, 0.3), ([3.0, -8.0], 0.3, 1.0), ([-6, 6], 2.0, 2.0)],

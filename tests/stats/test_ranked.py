@@ -68,6 +68,7 @@ def probability(
     return total
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.7])
 @pytest.mark.parametrize("order", [told_first, told_last, as_drawn])
 def test_p_values_are_small_no_more_often_than_they_say(epsilon: float, order: Order) -> None:
@@ -114,6 +115,7 @@ def test_the_certified_epsilon_is_above_the_truth_with_probability_alpha_at_most
     assert worst > 0.3 * alpha
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "broken",
     [

@@ -156,6 +156,7 @@ def test_an_error_of_the_solver_costs_growth_and_not_soundness(
     assert max(most_to_expect(unpaid, int(at), 0.01) for at in np.flatnonzero(bet.growth)) > 1.001
 
 
+@pytest.mark.slow
 def test_a_batch_is_worth_what_its_draws_are() -> None:
     """Check that a batch is worth what its draws are worth.
 

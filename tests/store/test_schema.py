@@ -64,6 +64,7 @@ def test_the_schema_is_valid() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.slow
 def test_a_run_follows_the_schema(stored: Any) -> None:
     assert [row["verdict"] for row in stored["audits"]][2] == "refuted"
     assert faults(stored) == []
