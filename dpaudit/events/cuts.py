@@ -312,15 +312,36 @@ class Cuts:
     hits: dict[str, NDArray[np.intp]]
     draws: dict[str, int]
 
-    def rates(self, likelier: str, careful: bool) -> tuple[Floats, Floats]:
-        """Return conservative rates on the likelier side and on the less likely side."""
-        other = OTHER[likelier]
-        pooled = (self.hits[likelier] + self.hits[other]) / sum(self.draws.values())
-        level = selection_level(np.minimum(pooled, 1 - pooled), careful)
-        return (
-            approximate_lower(self.hits[likelier], self.draws[likelier], level),
-            approximate_upper(self.hits[other], self.draws[other], level),
+
+def conservative_rates(
+    cuts: Sequence[Cuts], sides: Sequence[str], careful: bool
+) -> tuple[Floats, Floats]:
+    """Return conservative rates of all cuts on the likelier side and on the less likely side.
+
+    Parameters
+    ----------
+    cuts : sequence of Cuts
+        Cuts of each score.
+    sides : sequence of {"left", "right"}
+        For each score, the likelier side.
+    careful : bool
+        Whether the level allows for the choice among many cuts.
+    """
+    sizes = [len(c.thresholds) for c in cuts]
+    others = [OTHER[side] for side in sides]
+    (hits, draws), (other_hits, other_draws) = (
+        (
+            np.concatenate([c.hits[side] for c, side in zip(cuts, of, strict=True)]),
+            np.repeat([c.draws[side] for c, side in zip(cuts, of, strict=True)], sizes),
         )
+        for of in (sides, others)
+    )
+    pooled = (hits + other_hits) / (draws + other_draws)
+    level = selection_level(np.minimum(pooled, 1 - pooled), careful)
+    return (
+        approximate_lower(hits, draws, level),
+        approximate_upper(other_hits, other_draws, level),
+    )
 
 
 def is_plain(score: Score) -> bool:
@@ -436,20 +457,20 @@ _AT_ONCE = 4096
 
 def _judged(cuts: Sequence[Cuts], goal: Goal) -> Iterator[_Judged]:
     """Judge all cuts of all scores on both sides, many scores at once."""
-    held: list[tuple[int, str, Floats, Floats]] = []
+    held: list[tuple[int, str, Cuts]] = []
     for order, c in enumerate(cuts):
-        held += [(order, side, *c.rates(side, goal.careful)) for side in OTHER]
-        if sum(len(likely) for _, _, likely, _ in held) >= _AT_ONCE:
+        held += [(order, side, c) for side in OTHER]
+        if sum(len(c.thresholds) for _, _, c in held) >= _AT_ONCE:
             yield from _judged_at_once(held, goal)
             held = []
     if held:
         yield from _judged_at_once(held, goal)
 
 
-def _judged_at_once(
-    held: Sequence[tuple[int, str, Floats, Floats]], goal: Goal
-) -> Iterator[_Judged]:
-    likely, rare = (np.concatenate([one[i] for one in held]) for i in (2, 3))
+def _judged_at_once(held: Sequence[tuple[int, str, Cuts]], goal: Goal) -> Iterator[_Judged]:
+    likely, rare = conservative_rates(
+        [c for _, _, c in held], [side for _, side, _ in held], goal.careful
+    )
     # The selection uncertainty already moved the rates. Now the cost of certification is added.
     sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
     (direct, mirrored), where = primary_values(sure, goal)
@@ -459,9 +480,9 @@ def _judged_at_once(
     if goal.wants_profile:
         sure = ExpectedBounds.of(likely, rare, goal.draws, goal.profile_failure_prob)
         excesses = np.stack([sure.excesses(epsilon) for epsilon in goal.epsilons], axis=1)
-    starts = np.cumsum([0, *(len(one[2]) for one in held)])
+    starts = np.cumsum([0, *(len(c.thresholds) for _, _, c in held)])
     deltas = np.maximum.reduceat(excesses.max(axis=0), starts[:-1], axis=1)
-    for i, (order, side, _, _) in enumerate(held):
+    for i, (order, side, _) in enumerate(held):
         part = slice(starts[i], starts[i + 1])
         ties = np.flatnonzero(value[part] == value[part].max())
         top = int(ties[separation[part][ties].argmax()])

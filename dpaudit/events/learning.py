@@ -25,8 +25,6 @@ from dpaudit.events.encoding import Encoder
 from dpaudit.events.event import Goal, Selection
 from dpaudit.events.features import all_features
 from dpaudit.events.scores import (
-    MAX_ATOMS,
-    MAX_ORDERED_ATOMS,
     FeatureScore,
     ModelScore,
     OutcomeScore,
@@ -81,13 +79,14 @@ def all_scores(
         both = np.concatenate([a, b])
         if not _varies(both):
             continue
-        table = TableScore.learn(feature, a, b, MAX_ORDERED_ATOMS if feature.ordered else MAX_ATOMS)
+        if not feature.ordered:
+            tables.append(TableScore.learn(feature, a, b))
+            continue
+        table, exact = TableScore.learn_ordered(feature, a, b)
         tables.append(table)
-        if feature.ordered:
-            plain += FeatureScore.learn(feature, both)
-            if not table.atoms:
-                exact = TableScore.learn(feature, a, b)
-                fine += [exact] * (exact.atoms and exact.significance > 0)
+        plain += FeatureScore.learn(feature, both)
+        if exact is not None and exact.significance > 0:
+            fine.append(exact)
     telling = [
         t for t in tables if t.significance > 0 or not t.feature.ordered or least < _LEAST_SCREENED
     ]

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,17 +168,29 @@ class TableScore:
         If there are more than `most` different values, or most values occur only once, the table
         has bins. A frequent value has a bin of its own.
         """
-        sides = [np.sort(side) for side in (left, right)]  # NaN last
-        known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
-        pooled = np.concatenate(known)
-        pooled.sort(kind="stable")  # merges the two sorted parts, in place
-        first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
-        values = pooled[first] if pooled.size else np.zeros(1)
-        atoms = len(values) <= most and len(values) <= pooled.size / 2 + 2
-        edges = values
+        return cls._learn(feature, _Values.of(left, right), most)
+
+    @classmethod
+    def learn_ordered(
+        cls, feature: Feature, left: Floats, right: Floats
+    ) -> tuple[TableScore, TableScore | None]:
+        """Learn the table of an ordered feature, with bins from 256 different values on.
+
+        If it has bins, and most values occur more than once, also learn the table of the values.
+        """
+        seen = _Values.of(left, right)
+        table = cls._learn(feature, seen, MAX_ORDERED_ATOMS)
+        repeat = not table.atoms and seen.repeat(MAX_ATOMS)
+        return table, cls._learn(feature, seen, MAX_ATOMS) if repeat else None
+
+    @classmethod
+    def _learn(cls, feature: Feature, seen: _Values, most: int) -> TableScore:
+        sides, known, pooled = seen.sides, seen.known, seen.pooled
+        atoms = seen.repeat(most)
+        edges = seen.values
         if not atoms:
-            counts = np.diff(np.append(first, pooled.size))
-            often = values[counts >= max(_OFTEN * pooled.size, _OFTEN_AT_LEAST)]
+            counts = np.diff(np.append(seen.first, pooled.size))
+            often = edges[counts >= max(_OFTEN * pooled.size, _OFTEN_AT_LEAST)]
             often = np.clip(often, -10 * _HUGE, 10 * _HUGE)
             own = np.concatenate([often, np.nextafter(often, -np.inf)])
             edges = np.unique(np.concatenate([_quantiles(pooled, _QUANTILES), own]))
@@ -256,6 +268,34 @@ class TableScore:
         start = "-inf" if low < 0 else _number(self.edges[low], exact)
         end = "inf" if high >= len(self.edges) else _number(self.edges[high], exact)
         return f"({start}, {end}]"
+
+
+class _Values(NamedTuple):
+    """Values of a feature, sorted once for all tables of the feature.
+
+    `known` are the values without NaN of each side, and `pooled` those of both sides. `values` are
+    the different values, and each occurs in `pooled` at `first` for the first time.
+    """
+
+    sides: list[Floats]
+    known: list[Floats]
+    pooled: Floats
+    first: NDArray[np.intp]
+    values: Floats
+
+    @classmethod
+    def of(cls, left: Floats, right: Floats) -> _Values:
+        """Sort the values of both sides."""
+        sides = [np.sort(side) for side in (left, right)]  # NaN last
+        known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
+        pooled = np.concatenate(known)
+        pooled.sort(kind="stable")  # merges the two sorted parts, in place
+        first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
+        return cls(sides, known, pooled, first, pooled[first] if pooled.size else np.zeros(1))
+
+    def repeat(self, most: int) -> bool:
+        """Return whether there are at most `most` different values, and most occur repeatedly."""
+        return len(self.values) <= min(most, self.pooled.size / 2 + 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,13 +572,19 @@ def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
 
 
 def _quantiles(values: Floats, levels: Floats) -> Floats:
-    """Return quantiles.
+    """Return quantiles of sorted values.
 
-    Huge values are scaled down first, because differences would overflow.
+    They are those of :func:`numpy.quantile`, which would order the values again. Huge values are
+    scaled down first, because differences would overflow.
     """
-    if np.abs(values).max() < _HUGE:
-        return np.asarray(np.quantile(values, levels))
-    return np.asarray(np.quantile(np.clip(values, -_LARGEST, _LARGEST) / 4, levels) * 4)
+    scale = 1 if max(abs(values[0]), abs(values[-1])) < _HUGE else 4
+    if scale > 1:
+        values = np.clip(values, -_LARGEST, _LARGEST) / scale
+    at = levels * (len(values) - 1)
+    below = np.minimum(at.astype(np.intp), max(len(values) - 2, 0))
+    low, high, part = values[below], values[np.minimum(below + 1, len(values) - 1)], at - below
+    step = high - low
+    return np.asarray(scale * np.where(part < 0.5, low + step * part, high - step * (1 - part)))
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:

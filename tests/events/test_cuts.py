@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.events import Goal, learn
-from dpaudit.events.cuts import Cuts, cut, pairs_of_cuts
+from dpaudit.events.cuts import Cuts, conservative_rates, cut, pairs_of_cuts
 from dpaudit.events.encoding import Column
 from dpaudit.events.features import Feature
 from dpaudit.events.scores import FeatureScore
@@ -55,7 +55,9 @@ def test_pairs_of_fewer_draws_are_judged_with_more_caution() -> None:
 
 def test_a_careful_judgement_moves_the_rates_of_rare_events_only() -> None:
     cuts = cuts_of(4000, 4000)
-    plain, careful = (np.array(cuts.rates("left", careful)) for careful in (False, True))
+    plain, careful = (
+        np.array(conservative_rates([cuts], ["left"], careful)) for careful in (False, True)
+    )
     assert (careful[0] <= plain[0]).all()
     assert (careful[1] >= plain[1]).all()
     pooled = (cuts.hits["left"] + cuts.hits["right"]) / 8000

@@ -17,6 +17,7 @@ from dpaudit.events import Event, scalar_score
 from dpaudit.events.encoding import Column, Encoder
 from dpaudit.events.features import Feature, all_features
 from dpaudit.events.scores import (
+    _QUANTILES,
     FeatureScore,
     OutcomeScore,
     TableScore,
@@ -117,6 +118,29 @@ def test_words_of_a_threshold_are_the_outputs_that_fire(
 def test_a_feature_with_gaps_has_a_score_of_either_direction() -> None:
     assert [s.falling for s in FeatureScore.learn(OUTPUT, np.array([1.0, NAN]))] == [False, True]
     assert [s.falling for s in FeatureScore.learn(OUTPUT, np.array([1.0, 2.0]))] == [False]
+
+
+@pytest.mark.parametrize("n", [300, 301, 1000, 4001])
+def test_bins_of_a_continuous_feature_end_at_its_quantiles(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=(2, n)) * 10.0 ** np.arange(2)[:, None]
+    table, exact = TableScore.learn_ordered(OUTPUT, *values)
+    assert not table.atoms
+    assert exact is None
+    assert np.array_equal(table.edges, np.unique(np.quantile(values, _QUANTILES)))
+
+
+def test_repeated_values_of_an_ordered_feature_also_have_a_table_of_their_own() -> None:
+    values = np.random.default_rng(0).integers(400, size=(2, 3000)) * 1.0
+    table, exact = TableScore.learn_ordered(OUTPUT, *values)
+    assert exact is not None
+    assert not table.atoms
+    assert exact.atoms
+    alone = TableScore.learn(OUTPUT, *values)
+    assert np.array_equal(exact.edges, alone.edges)
+    assert np.array_equal(exact.log_ratios, alone.log_ratios)
+    few, none = TableScore.learn_ordered(OUTPUT, *(values % 256))
+    assert few.atoms
+    assert none is None
 
 
 @pytest.mark.parametrize("above", [True, False])
