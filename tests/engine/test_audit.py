@@ -335,7 +335,6 @@ def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
         assert sum(asked.values()) <= draws + coins + 5 * PROBE_SIZE * len(pairs)
 
 
-@pytest.mark.slow
 def test_no_generator_is_used_twice() -> None:
     mechanism = Counting()
     audit(mechanism, PureDP(1.0), [ONE, TWO], draws=300_000, seed=1, mutants=[laplace])

@@ -38,7 +38,7 @@ from tests.engine.test_audit import (
 # --- pairs ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", [[ONE, TWO], [TWO, ONE]])
 def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> None:
     for pairs in (order, PairFamily("both", tuple(order))):

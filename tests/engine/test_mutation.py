@@ -87,7 +87,6 @@ def named(result: AuditResult, *words: str) -> MutantResult:
 # --- power without hand-written mutants ---
 
 
-@pytest.mark.slow
 def test_an_honest_mechanism_is_not_refuted_and_its_mutants_are_killed() -> None:
     result = audited(laplace)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -250,7 +249,6 @@ def test_changes_are_applied_to_the_mechanism() -> None:
     assert named(scaled, "scale times 0.5").killed
 
 
-@pytest.mark.slow
 def test_a_change_of_code_that_is_never_reached_tells_nothing() -> None:
     result = audited(laplace, mutants=[mutants.without(f"{__name__}.clip")])
     assert result.mutants[0].status is MutantStatus.NOT_RUN
@@ -329,7 +327,6 @@ def above_two(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> 
     return data.sum() + rng.laplace(scale=scale, size=size) > 2
 
 
-@pytest.mark.slow
 def test_less_noise_may_show_more_than_none() -> None:
     result = audited(above_two)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -451,7 +448,6 @@ def test_given_mutants_and_mutants_of_the_noise_cost_one_failure_prob() -> None:
     assert all(0 < m.failure_prob < 1e-5 for m in result.mutants if m.draws and not m.kind)
 
 
-@pytest.mark.slow
 def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -578,7 +574,6 @@ def test_a_cache_that_the_mechanism_filled_does_not_hide_a_mistake() -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_harmless_mistake_survives_and_does_not_weaken_the_verdict() -> None:
     result = audited(bounded_later, SINGLE, draws=20_000)
     later = [m for m in result.mutants if "np.clip(clipped_sum" in m.name]
@@ -619,7 +614,6 @@ def test_the_argument_chooses_the_mutants(wanted: Any, given: int, has_code: boo
     assert any(m.noise for m in result.mutants) == (wanted is not None)
 
 
-@pytest.mark.slow
 def test_mutants_of_the_code_share_a_failure_probability() -> None:
     result = audited(users_clipped, OUTSIDE)
     spent = sum(m.failure_prob for m in result.mutants if m.kind)
@@ -627,7 +621,6 @@ def test_mutants_of_the_code_share_a_failure_probability() -> None:
     assert result.total_failure_prob == pytest.approx(3 * result.failure_prob)
 
 
-@pytest.mark.slow
 def test_mutants_of_the_code_spend_half_as_much_as_the_audit() -> None:
     def bounded_often(data: Array, size: int, *, rng: Generator) -> Array:
         noisy = clipped_sum(data, size, rng=rng)

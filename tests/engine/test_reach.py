@@ -257,7 +257,6 @@ def family_known(task: Task, mechanism: Any, found: Any) -> Family | None:
     return family_of(task, mechanism, found, of_noise(mechanism, DATA, seed=1))
 
 
-@pytest.mark.slow
 def test_what_is_named_lies_above_the_claim_and_comes_closer_with_more_draws() -> None:
     for claim, mechanism in ((PureDP(1.0), laplace), (ApproxDP(1.0, 1e-5), gaussian)):
         seen = [named(mechanism, claim, draws) for draws in (100, 1000, 10_000)]

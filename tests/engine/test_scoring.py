@@ -83,7 +83,6 @@ def test_mutants_are_seen_through_the_score() -> None:
     assert any(mutant.noise and mutant.status.value == "killed" for mutant in result.mutants)
 
 
-@pytest.mark.slow
 def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
     def leaks_elsewhere(data: np.ndarray, size: int, *, rng: np.random.Generator) -> np.ndarray:
         noisy = data.sum() + 4.0 * rng.standard_normal(size)
@@ -99,7 +98,6 @@ def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
     assert [m.status.value for m in result.mutants if m.is_given] == ["survived"]
 
 
-@pytest.mark.slow
 def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
     result = audit(
         spread,

@@ -505,7 +505,6 @@ def test_an_interrupted_call_gets_no_later_answer(server: Callable[..., Command]
     assert draws_of(made, [0.0]) == [[0.0]]
 
 
-@pytest.mark.slow
 def test_a_copy_of_this_process_starts_its_own_server(server: Callable[..., Command]) -> None:
     from dpaudit.mechanisms import in_child
 

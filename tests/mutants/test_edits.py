@@ -248,7 +248,6 @@ EXACT = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", EXACT)
 def test_a_mutant_draws_exactly_as_the_mistake(case):
     mechanism, name, mistaken = EXACT[case]

@@ -106,7 +106,6 @@ FRAME = pd.DataFrame(
 SCHEMA = {"age": (0, 90), "shop": ["a", "b", "c"]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("relation", BOTH)
 def test_no_pair_that_dpaudit_makes_shifts_other_users(relation: Relation) -> None:
     held: list[Any] = spaces(relation)

@@ -33,7 +33,7 @@ def assert_close_below(found: float, exact: float, rel: float) -> None:
     assert exact * (1 - rel) <= found <= exact * (1 + 1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("scale", "times", "rel"),
     [(1.0, 1, 1e-4), (10.0, 100, 1e-3), (50.0, 10_000, 3e-3), (0.3, 10, 1e-4)],
