@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "events/cuts.py",
         "the rates of the right side are those of the left side",
-        "other = OTHER[likelier]\n        pooled",
-        "other = likelier\n        pooled",
+        "others = [OTHER[side] for side in sides]",
+        "others = sides",
         PORTFOLIO,
     ),
     Mutant(

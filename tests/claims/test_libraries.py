@@ -100,6 +100,7 @@ def test_accountants_and_distributions_are_taken_as_they_are() -> None:
         Accounted(distribution)
 
 
+@pytest.mark.slow
 def test_what_an_accountant_composes_later_changes_no_claim() -> None:
     accountant = PLDAccountant().compose(GAUSSIAN)
     claim = Accounted(accountant)

@@ -117,6 +117,7 @@ def test_every_kind_of_claim(claim):
     assert not kept.refuted
 
 
+@pytest.mark.slow
 def test_the_best_of_several_pairs_is_certified():
     pairs = [pair(0.1, 0), pair(1.0, 0), pair(0.3, 0)]
     finding, _ = look(AdditiveNoise(uniform, scale=1.0, ball=around), CLAIM, pairs, draws=6000)

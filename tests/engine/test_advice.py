@@ -291,6 +291,7 @@ def test_few_draws_of_training_name_no_number_that_is_luck(draws: int) -> None:
         assert "draws=" not in short.advice or draws_named(short.advice) > 10_000
 
 
+@pytest.mark.slow
 def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
     epsilon = oracles.gaussian(1.0, 2.0).epsilon(1e-5)
     half = oracles.gaussian(1.0, 1.0).epsilon(1e-5)

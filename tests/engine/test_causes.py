@@ -198,6 +198,7 @@ def by_a_public_size(data: Array, size: int, *, rng: Generator) -> Array:
     return data.sum() + rng.laplace(scale=0.5 / len(data), size=size)
 
 
+@pytest.mark.slow
 def test_a_scale_that_is_equal_on_both_sides_is_no_fact() -> None:
     assert all(cause.kind != "scale" for cause in audited(by_a_public_size).causes)
 
@@ -206,6 +207,7 @@ def by_the_private_size(data: Array, size: int, *, rng: Generator) -> Array:
     return data.sum() + rng.laplace(scale=0.2 * len(data), size=size)
 
 
+@pytest.mark.slow
 def test_a_scale_that_reveals_the_number_of_users_is_a_fact() -> None:
     leaves = NeighborPair(np.ones((2, 1)), np.ones((1, 1)), relation=Relation.ADD_REMOVE_USER)
     claim = PureDP(1.0, relation=Relation.ADD_REMOVE_USER)

@@ -79,6 +79,7 @@ def test_equally_many_draws_have_mean_at_most_one(
         assert (chances @ values <= 1 + 1e-10).all(), (p, q)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("seen", SEEN)
 def test_coins_have_mean_at_most_one(point: tuple[float, float], seen: tuple[float, float]) -> None:

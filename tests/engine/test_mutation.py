@@ -101,6 +101,7 @@ def test_gross_mutants_cost_a_few_hundred_draws() -> None:
     assert named(audited(laplace, draws=100_000), "removed").draws < 1000
 
 
+@pytest.mark.slow
 def test_a_refuted_claim_needs_no_mutants() -> None:
     result = audited(partial(laplace, scale=0.5))
     assert result.verdict is Verdict.REFUTED
@@ -227,6 +228,7 @@ def test_a_given_mutant_that_is_the_mechanism_shows_no_power(
     assert found.advice.startswith("Plant a mistake in the mutant") is not is_run
 
 
+@pytest.mark.slow
 def test_mutants_of_one_name_are_told_apart() -> None:
     result = audited(laplace, mutants=[partial(laplace, scale=0.5), partial(laplace, scale=0.5)])
     names = [m.name for m in result.mutants[:2]]
@@ -257,6 +259,7 @@ def test_a_change_of_code_that_is_never_reached_tells_nothing() -> None:
     assert "could not be run (its code was never executed" in result.reason
 
 
+@pytest.mark.slow
 def test_a_mutant_that_raises_is_no_news_of_the_mechanism() -> None:
     def broken(data: Array, size: int, *, rng: Generator) -> Array:
         raise ZeroDivisionError("by the mistake")

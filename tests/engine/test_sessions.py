@@ -73,6 +73,7 @@ def test_a_session_without_a_budget_is_refuted_with_a_smallest_pair() -> None:
     assert len(result.smallest.pair.left.data) <= 2
 
 
+@pytest.mark.slow
 def test_texts_and_refusals_are_outcomes() -> None:
     def leaky(data: Any, *, rng: Generator) -> Any:
         def ask(query: str) -> str:

@@ -425,6 +425,7 @@ def test_too_much_data_or_output_is_refused(
     assert draws_of(sh('wc -l < "$1"', more=["{data}"]), np.zeros(1500)) == [1500]
 
 
+@pytest.mark.slow
 def test_requests_and_answers_may_be_larger_than_a_pipe(server: Callable[..., Command]) -> None:
     data = np.arange(100_000)
     assert draws_of(server("data"), data) == [data.tolist()]

@@ -239,6 +239,7 @@ def _kill_one(cluster: Cluster) -> None:
     os.kill(pids[0], signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_told() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(ArgumentError, match="address of a scheduler that answers"):
