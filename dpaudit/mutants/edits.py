@@ -56,7 +56,7 @@ Array = NDArray[Any]
 
 NO_CHANGE = "it changed no output of the trial draws"
 
-_MADE_BY_DATACLASS = "__create_fn__"
+_MADE_BY_DATACLASS, _MADE_BY_NAMEDTUPLE = "__create_fn__", "namedtuple_"
 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -411,6 +411,14 @@ def _name(code: types.CodeType) -> str:
     return f"a lambda in line {code.co_firstlineno} of {Path(code.co_filename).name}"
 
 
+def _is_generated(function: types.FunctionType) -> bool:
+    """Return whether the standard library made a function that has no source."""
+    module = str(function.__globals__.get("__name__"))
+    return function.__code__.co_qualname.startswith(_MADE_BY_DATACLASS) or module.startswith(
+        _MADE_BY_NAMEDTUPLE
+    )
+
+
 class _Source:
     """The definitions of some functions in their files."""
 
@@ -422,7 +430,7 @@ class _Source:
         for function in functions:
             found = self._definition(function)
             if found is None:
-                if not function.__code__.co_qualname.startswith(_MADE_BY_DATACLASS):
+                if not _is_generated(function):
                     unread[_name(function.__code__)] = None
             else:
                 node, self.modules[function] = found

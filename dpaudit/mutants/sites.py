@@ -232,7 +232,10 @@ def _unseen(
     watch: Watch,
 ) -> str:
     """Return a reason if outputs vary although all sites are made certain; otherwise return ""."""
-    advice = "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...)"
+    advice = (
+        "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...), or give "
+        "mutants with less noise"
+    )
     if taken:
         return (
             f"{_words(taken[0][1][0])} takes rng.bit_generator, and draws made with it are not "

@@ -1,5 +1,6 @@
 """Mutants of code: which mistakes are found, and that each mutant is exactly this mistake."""
 
+import collections
 import cProfile
 import functools
 import linecache
@@ -650,6 +651,17 @@ def test_code_that_cannot_be_read_is_named():
     )
     words = "the source of a lambda in line 1 of m.py could not be read"
     assert of_code(eval(unnamed, space), [PAIR], seed=0).unseen == words
+
+
+def test_what_the_standard_library_generates_is_not_named():
+    bounds = collections.namedtuple("bounds", "low high")  # its __new__ is a lambda
+
+    def f(data, size, *, rng):
+        return np.clip(data, *bounds(0, 1)).sum() + rng.normal(size=size)
+
+    made = of_code(f, [PAIR], seed=0)
+    assert made.unseen == ""
+    assert made.mutants
 
 
 def test_source_that_changed_since_the_import_is_not_used():
