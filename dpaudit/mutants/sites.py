@@ -233,8 +233,8 @@ def _unseen(
 ) -> str:
     """Return a reason if outputs vary although all sites are made certain; otherwise return ""."""
     advice = (
-        "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...), or give "
-        "mutants with less noise"
+        "Draw from the methods of the rng that is passed in (rng.normal, rng.laplace, ...), "
+        "or give mutants with less noise"
     )
     if taken:
         return (
