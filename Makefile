@@ -55,7 +55,9 @@ $(VENV)/.release: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt build twine uv
 	@touch $@
 
+# A run of a selection would keep the results of all other audits.
 audit: $(VENV)/.audit
+	rm -rf $(OUT)/audits $(OUT)/statements $(OUT)/results.json
 	$(BIN)/dpaudit run audits --profile quick -m "not nightly" --out $(OUT)
 
 # The run that the README links to: all audits, in a directory of which git keeps a summary.
@@ -79,7 +81,7 @@ test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
 
 nightly: $(VENV)/.audit $(VENV)/.test $(VENV)/.docs test-adapters
-	$(BIN)/dpaudit run audits --profile quick --out $(OUT)
+	$(BIN)/dpaudit run audits --profile quick --out $(OUT)/nightly
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m "slow or nightly"
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
 	$(BIN)/python -m benchmarks.mutation

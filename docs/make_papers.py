@@ -48,7 +48,7 @@ def write(root: Path, out: Path) -> None:
 
 
 def stored_run(root: Path) -> Path:
-    """Return a directory with a complete run of `make reference`, or else of `make audit`."""
+    """Return a directory with the run of `make reference`, or else of `make audit`."""
     for stored in (root / "reports" / "reference", root / "reports"):
         if (stored / "statements").is_dir():
             return stored

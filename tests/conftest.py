@@ -23,13 +23,10 @@ NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark all cases of a function with the mark `sampled` as slow, except for the first case."""
-    seen: set[str] = set()
     for item in items:
-        if item.get_closest_marker("sampled"):
-            function = item.nodeid.partition("[")[0]
-            if function in seen:
-                item.add_marker("slow")
-            seen.add(function)
+        case = getattr(item, "callspec", None)
+        if item.get_closest_marker("sampled") and any(case.indices.values()):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

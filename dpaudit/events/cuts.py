@@ -293,7 +293,7 @@ OTHER = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts of one score, with the draws at or above each threshold and conservative rates.
+    """All cuts of one score, with the draws at or above each threshold.
 
     Parameters
     ----------

@@ -174,9 +174,10 @@ class TableScore:
     def learn_ordered(
         cls, feature: Feature, left: Floats, right: Floats
     ) -> tuple[TableScore, TableScore | None]:
-        """Learn the table of an ordered feature, with bins from 256 different values on.
+        """Learn the table of an ordered feature, with bins if there are more than 256 values.
 
-        If it has bins, and most values occur more than once, also learn the table of the values.
+        If it has bins, also learn the table of the values, unless there are more than 65,536 of
+        them, or most occur only once.
         """
         seen = _Values.of(left, right)
         table = cls._learn(feature, seen, MAX_ORDERED_ATOMS)
@@ -572,7 +573,7 @@ def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
 
 
 def _quantiles(values: Floats, levels: Floats) -> Floats:
-    """Return quantiles of sorted values.
+    """Return quantiles of sorted values, with 0.0 for -0.0.
 
     They are those of :func:`numpy.quantile`, which would order the values again. Huge values are
     scaled down first, because differences would overflow.
@@ -584,7 +585,8 @@ def _quantiles(values: Floats, levels: Floats) -> Floats:
     below = np.minimum(at.astype(np.intp), max(len(values) - 2, 0))
     low, high, part = values[below], values[np.minimum(below + 1, len(values) - 1)], at - below
     step = high - low
-    return np.asarray(scale * np.where(part < 0.5, low + step * part, high - step * (1 - part)))
+    between = np.where(part < 0.5, low + step * part, high - step * (1 - part))
+    return np.asarray(scale * between + 0.0)  # no -0.0, whose words would differ from those of 0.0
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 import time
 import warnings
@@ -20,6 +21,7 @@ from dpaudit.report import in_order, run_lines, section_of
 from dpaudit.run.carry import cargo_of, reason_of, skip_reason, took_process_down
 from dpaudit.run.progress import Progress, ProgressPoll
 from dpaudit.run.session import AuditSession
+from dpaudit.run.settings import selected_by
 from dpaudit.store import Record, StoredRun
 
 _WIDTH = 18
@@ -154,7 +156,8 @@ class RunDisplay:
         """Print a message if no audit was collected."""
         self._stop()
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            self._print(self.nothing)
+            selection = selected_by(session.config)
+            self._print(f"nothing matches {shlex.join(selection)}" if selection else self.nothing)
 
     def _stop(self) -> None:
         if self._poll is not None:

@@ -128,7 +128,7 @@ run_options = with_options(
         "-m",
         "marks",
         default="",
-        help="Run only those whose marks match, as in pytest: -m 'not slow'.",
+        help="Run only audits or statements with these marks, as in pytest: -m 'not slow'.",
     ),
     click.option(
         "--jobs",
@@ -196,7 +196,7 @@ class RunSelection:
                 ) from None
 
     def words(self) -> list[str]:
-        """Return the command-line options that repeat the selection; empty if all is selected."""
+        """Return the options -k and -m that repeat the selection; without them, return []."""
         return selection_words(self.keyword, self.marks)
 
     def collect(

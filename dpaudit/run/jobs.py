@@ -194,7 +194,7 @@ class AuditJob(Job):
     def _from_profile(self, profile: str) -> None:
         """Skip the audit in smaller profiles."""
         if not self.settings.reaches(profile):
-            self.skipped = f"it takes long: --profile {profile} runs it"
+            self.skipped = f"it needs many draws: --profile {profile} runs it"
 
     def declared(self, record: Record) -> Any:
         """Return the expectation of an audit; a record of functions keeps its own expectation."""

@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "strict from `profile` upwards: the run fails if it stops being refuted",
     )
     config.addinivalue_line(
-        "markers", "from_profile(profile): the audit takes long, and smaller runs skip it"
+        "markers", "from_profile(profile): the audit needs many draws, and smaller runs skip it"
     )
     collects = config.getini("dpaudit_collect") or config.getoption("--dpaudit")
     if collects:

@@ -22,7 +22,7 @@ from dpaudit.results import AuditResult
 from dpaudit.run.carry import Cargo, cargo_of, collected, reason_of, skip_reason
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current, root_of
-from dpaudit.run.settings import RunSettings, selection_words
+from dpaudit.run.settings import RunSettings, selected_by
 from dpaudit.store import (
     JOURNAL,
     RESULTS,
@@ -470,7 +470,7 @@ def asked_of(config: pytest.Config, settings: RunSettings) -> Asked:
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, Asked):
             return plugin
-    selection = (config.getoption(name, default="") for name in ("keyword", "markexpr"))
-    words = ["dpaudit", "run", *config.args, *settings.words(), *selection_words(*selection)]
+    selection = selected_by(config)
+    words = ["dpaudit", "run", *config.args, *settings.words(), *selection]
     given = config.args_source is pytest.Config.ArgsSource.ARGS
-    return Asked(shlex.join(words), not given)
+    return Asked(shlex.join(words), not given and not selection)

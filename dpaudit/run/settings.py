@@ -123,6 +123,13 @@ def settings_of(config: pytest.Config) -> RunSettings:
         raise pytest.UsageError(str(error)) from None
 
 
+def selected_by(config: pytest.Config) -> list[str]:
+    """Return the options -k and -m of a run of pytest."""
+    return selection_words(
+        *(config.getoption(name, default="") for name in ("keyword", "markexpr"))
+    )
+
+
 def selection_words(keyword: str, marks: str) -> list[str]:
     """Return the options of pytest and of dpaudit that select by names and by marks."""
     options = (("-k", keyword), ("-m", marks))

@@ -124,9 +124,7 @@ def written_out(items, algorithm, epsilon, delta, sharp):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("ones", "n"), [(0, 17), (2, 17), (6, 17), (3, 18)])
 def test_written_out(ones, n):
     """Compare the printed algorithm with both implementations if one or two users are kept."""
     items, learner = users(ones, n), noisy_majority(6.0)

@@ -83,7 +83,7 @@ def without(held: Portfolio, *ideas: str) -> Portfolio:
     [
         ("the first users for a random sample", ("place", "which_", "few_")),
         ("no answer without data", ("empty_", "only_user", "missing_", "extreme")),
-        pytest.param("category released by its true count", ("holders",), marks=pytest.mark.slow),
+        ("category released by its true count", ("holders",)),
     ],
 )
 def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple[str, ...]) -> None:

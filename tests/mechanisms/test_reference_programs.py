@@ -58,13 +58,10 @@ def shell(scale: str, folder: Path) -> Command:
     return Command(["sh", FOLDER / "noisy_count.sh", epsilon, "{draws}", "{seed}"])
 
 
-slow = pytest.mark.slow
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
-    [node, *(pytest.param(one, marks=slow) for one in (shell, r, java, cpp))],
+    [node, shell, r, java, cpp],
     ids=lambda make: make.__name__,
 )
 def test_a_program_follows_the_protocol_and_is_judged(

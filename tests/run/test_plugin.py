@@ -191,7 +191,7 @@ def test_what_takes_long_is_left_to_larger_profiles(project):
     marked = BROKEN.replace("\ndef", '\n@pytest.mark.from_profile("full")\ndef') + HONEST
     small = run(project(marked), "-rs")
     assert small.code == 0
-    small.matches("SKIPPED*: it takes long: --profile full runs it")
+    small.matches("SKIPPED*: it needs many draws: --profile full runs it")
     assert run(project(marked), "--dpaudit-profile=full").code == 1
 
 
@@ -310,6 +310,16 @@ def test_bad_options_are_usage_errors(project, option, words):
     result = run(project(HONEST), option)
     assert result.code == 4
     assert fnmatch(result.err, words)
+
+
+def test_a_selection_keeps_the_results_of_the_others(project):
+    here = project(HONEST, BROKEN)
+    run(here, "--dpaudit-out=out")
+    run(here, "--dpaudit-out=out", "-k", "honest")
+    marked = run(here, "--dpaudit-out=out", "-m", "nothing")
+    assert marked.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    document = here.json("out/results.json")
+    assert len(document["audits"]) == 2
 
 
 @pytest.mark.slow

@@ -325,9 +325,7 @@ def _worst_error(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    "draws", [(1, 1), (6, 6), pytest.param((25, 25), marks=pytest.mark.slow), (4, 12)], ids=str
-)
+@pytest.mark.parametrize("draws", [(1, 1), (6, 6), (25, 25), (4, 12)], ids=str)
 @pytest.mark.parametrize(
     "target", [Target(delta=0.0), Target(delta=0.2), Target(epsilon=1.0)], ids=str
 )
