@@ -22,6 +22,7 @@ BROKEN = [
 """Rows with a counterexample. Only the test decodes the row, because that takes longer."""
 
 
+@pytest.mark.slow
 @needs_a_run
 @pytest.mark.parametrize("path", BROKEN or [None])
 def test_counterexamples_come_as_programs_with_the_same_sides(path: Path) -> None:
