@@ -166,8 +166,8 @@ def audit_diffprivlib_gaussian(auditor, name):
         diffprivlib_noise(name, epsilon=EPSILON, delta=DELTA, sensitivity=1.0),
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
-        mutants=[mutants.scaled(sensitivity=1 / 3)],
-        draws_factor=5,  # at delta = 1e-5, the mutant (epsilon >= 2.5) needs 5 times the draws
+        mutants=[mutants.scaled(sensitivity=1 / 4)],  # a third would need ten times the draws
+        draws_factor=0.5,
     )
 
 
