@@ -45,7 +45,6 @@ def drawn(mechanism: Observed, side: str, size: int, pair: NeighborPair = PAIR) 
     return np.asarray(records[records.dtype.names[0]])
 
 
-@pytest.mark.slow
 def test_a_duration_is_relative_to_a_call_on_the_right_dataset(clock: Clock) -> None:
     def slow_for_large(data: Any, size: int, *, rng: Any) -> Any:
         clock.after(100 * data.max())
