@@ -359,9 +359,15 @@ class Candidates:
             untried=tuple(p.recipe for p in self.pairs if id(p) not in self._of_pair),
         )
 
-    def none_valid(self) -> ArgumentError:
-        """Return the error for a search in which no parameters gave a valid pair."""
+    def none_left(self) -> ArgumentError | MechanismError:
+        """Return the error for a search without a valid pair on which the mechanism answers."""
         failed = [trial for trial in self.trials if isinstance(trial, Trial)]
+        if self._unanswered:
+            first = next(trial for trial in failed if trial.note.startswith(NO_ANSWER))
+            return MechanismError(
+                f"the search has no pair of {self.where.name} left, because the mechanism failed "
+                f"on {len(self._unanswered)}. On {first.arm}, {first.note}"
+            )
         reasons = [f"{in_words(t.parameters)}: {t.note}" for t in failed]
         return no_valid_pair(self.where.name, reasons)
 

@@ -266,7 +266,7 @@ class _Search:
         if self.winner is None:
             survivors += self._local(survivors, designed, count)
         if not survivors:
-            raise self.candidates.none_valid()
+            raise self.candidates.none_left()
         best = self.winner or self._final(self._at_other_places(survivors))
         pair = best.make()
         self.sampler.begin(pair.left, pair.right)
@@ -392,6 +392,8 @@ class _Search:
             for candidate in others:
                 candidate.stage = SEMIFINAL
             finalists = self._judge(finalists, self.left_over // (len(rounds) - done))
+            if not finalists:
+                raise self.candidates.none_left()
         return best_first(finalists)[0]
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
@@ -494,7 +496,7 @@ def search_computed(
     for done in range(COMPUTED_ROUNDS):
         known += answering(candidates.proposals(known, COMPUTED_EACH, done, "local"))
     if not known:
-        raise candidates.none_valid()
+        raise candidates.none_left()
     best = best_first(known)[0]
     best.stage = FINAL
     return best.make(), candidates.record(0)

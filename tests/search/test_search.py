@@ -16,7 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpaudit import ArgumentError, NeighborPair, PairError, PureDP, RecipeError, Relation, neighbors
+from dpaudit import (
+    ArgumentError,
+    MechanismError,
+    NeighborPair,
+    PairError,
+    PureDP,
+    RecipeError,
+    Relation,
+    neighbors,
+)
 from dpaudit.events import Goal
 from dpaudit.mechanisms.protocols import generator
 from dpaudit.mechanisms.sampler import Sampler
@@ -510,3 +519,21 @@ def test_a_candidate_whose_check_fails_is_drawn_on_no_more(
     found = search(where, sampler, 60 * LEAST_BUDGET, goal(), conclusive=conclusive, rng=rng)
     assert failed
     assert not found.is_early
+
+
+@pytest.mark.parametrize("answers", [12, 30, 58])
+def test_a_search_of_few_users_without_an_answer_says_so(answers: int) -> None:
+    """The mechanism fails on all pairs in the design, or in a round of the finalists."""
+    left = [answers]
+
+    def fails(data: Array, size: int, *, rng: Generator) -> Array:
+        if not left[0]:
+            raise ValueError("too few users")
+        left[0] -= 1
+        return data.sum() + rng.laplace(size=size)
+
+    pairs = tuple(NeighborPair(np.array([0.0, 1.0]), np.array([0.0, x])) for x in (2.0, 3.0, 4.0))
+    sampler = Sampler(fails, seed=0, labels=("test", "mechanism"))
+    rng = generator(0, "test", "mechanism", "search")
+    with pytest.raises(MechanismError, match=r"failed on [23]\. On custom, .*too few users"):
+        search(neighbors.Portfolio("tiny", pairs, small=pairs), sampler, 2000, goal(), rng=rng)
