@@ -2,7 +2,7 @@
 
     python -m benchmarks.falsifiers [--seeds 10] [--examples 300] [--rows PATH ...]
 
-There are twenty true and tight statements, each with one planted mistake that is typical of papers.
+There are 24 true and tight statements, each with one planted mistake that is typical of papers.
 Examples are a constant that is 5% too small, a missing logarithm, a wrong direction, and a
 forgotten edge case. The searches receive no hand-built cases.
 
@@ -25,6 +25,7 @@ from scipy import special, stats
 
 from dpaudit.neighbors import Integer, Interval
 from dpaudit.properties import Array, Domain, falsify, sweep
+from dpaudit.properties.generating import st
 
 Sides = Callable[..., "tuple[float, float] | None"]
 
@@ -68,6 +69,23 @@ def neighbours(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     other = x.copy()
     other[-1] = y[0]
     return abs(float(x.mean() - other.mean())), 0.95 * 2 / len(x)
+
+
+def mean_of_means(data: np.ndarray, user: np.ndarray, n: int, m: int) -> tuple[float, float]:
+    """Bound by 0.95 / n how far one user moves a mean of n users with m items in [0, 1]."""
+    return abs(float(data[-1].mean() - user.mean())) / n, 0.95 / n
+
+
+def larger_clip(x: np.ndarray, y: np.ndarray, d: int) -> tuple[float, float]:
+    """Bound the distance of two points of [-1, 1]^d by 95% of their largest distance."""
+    return float(np.linalg.norm(x - y)), 0.95 * 2 * math.sqrt(d)
+
+
+def worst_median(x: np.ndarray, y: np.ndarray, n: int) -> tuple[float, float] | None:
+    """Bound by 0.95 how far one of n numbers in [0, 1] moves their median."""
+    other = x.copy()
+    other[-1] = y[0]
+    return abs(float(np.median(x) - np.median(other))), 0.95 if n < 3 else 1.0
 
 
 def survivors(n: int) -> tuple[float, float]:
@@ -132,6 +150,16 @@ PLANTED = [
     Planted("half of a coin's throws, small even n",
             lambda n: (float(stats.binom.sf(math.ceil(n / 2) - 1, n, 0.5)), 0.6),
             {"n": Integer(1, 1000)}),
+    Planted("mean of means, 1 to 8 users and items", mean_of_means,
+            {"data": Array(Interval(0.0, 1.0), ("n", "m")),
+             "user": Array(Interval(0.0, 1.0), ("m",)), "n": Integer(1, 8), "m": Integer(1, 8)}),
+    Planted("a cube's diameter, 1 to 20 dimensions", larger_clip,
+            {"x": Array(UNIT, ("d",)), "y": Array(UNIT, ("d",)), "d": Integer(1, 20)}),
+    Planted("median of one number, 1 to 50 users", worst_median,
+            {"x": Array(Interval(0.0, 1.0), ("n",)), "y": Array(Interval(0.0, 1.0), (1,)),
+             "n": Integer(1, 50)}),
+    Planted("Jensen, 1 to 200 points", lambda x, n: (x.mean() ** 2, 0.95 * (x**2).mean()),
+            {"x": Array(UNIT, ("n",)), "n": Integer(1, 200)}),
     Planted("Stirling at n = 1, 2", log_factorial, {"n": Integer(1, 1000)}),
 ]  # fmt: skip
 
@@ -144,14 +172,19 @@ def evolution(planted: Planted, seed: int, examples: int) -> bool:
 
 def by_hypothesis(planted: Planted, seed: int, examples: int) -> bool:
     """Search with the strategy of the domain."""
-    strategy = Domain(**planted.parts).strategy()
+    sized = Domain(**planted.parts).sized()
+    strategy = st.one_of([domain.strategy() for domain in sized])
     return falsify(strategy, planted.sides, seed=seed, examples=examples, mutant=None).violated
 
 
 def at_random(planted: Planted, seed: int, examples: int) -> bool:
     """Draw from the domain at random."""
     domain, rng = Domain(**planted.parts), np.random.default_rng(seed)
-    cases = [domain.at(rng.random(domain.dimension)) for _ in range(examples)]
+    sized = domain.sized()
+    cases = []
+    for _ in range(examples):
+        one = sized[rng.integers(len(sized))]
+        cases.append(one.at(rng.random(one.dimension)))
     return sweep(cases, planted.sides, mutant=None).violated
 
 

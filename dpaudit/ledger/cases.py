@@ -52,7 +52,7 @@ class Cases:
 
     @property
     def searched(self) -> Any:
-        """The domains, or one hypothesis strategy."""
+        """The domain, or one hypothesis strategy."""
         if any(isinstance(part, st.SearchStrategy) for part in self._domain.values()):
             parts = {
                 name: part if isinstance(part, st.SearchStrategy) else st.just(part)
@@ -66,7 +66,7 @@ class Cases:
                     f"{', '.join(rest)}"
                 )
             return st.fixed_dictionaries(parts)
-        return Domain(**self._domain).sized()
+        return Domain(**self._domain)
 
     @property
     def points(self) -> list[dict[str, Any]]:

@@ -106,14 +106,18 @@ class Domain:
                     )
 
     def sized(self) -> list[Domain]:
-        """Return domains with a fixed length of every axis, including the extreme lengths."""
+        """Return domains with a fixed length of every axis; those of extreme lengths come first."""
         arrays = {key: part for key, part in self.parts.items() if isinstance(part, Array)}
         axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
         if not axes:
             return [self]
         choices = [_representatives(_values(self.parts[axis])) for axis in axes]
         some = []
-        for lengths in itertools.product(*choices):
+        inner = [set(lengths[1:-1]) for lengths in choices]
+        for lengths in sorted(
+            itertools.product(*choices),
+            key=lambda one: sum(n in few for n, few in zip(one, inner, strict=True)),
+        ):
             given = dict(zip(axes, lengths, strict=True))
             parts = {**self.parts, **given}
             some.append(
@@ -134,6 +138,27 @@ class Domain:
     def dimension(self) -> int:
         """Dimension of the unit cube."""
         return sum(span for _, _, span in self._spans())
+
+    def corners(self) -> Iterator[NDArray[np.float64]]:
+        """Yield the middle of the unit cube, and then corners.
+
+        In the first corners, all numbers of a part are equal: at one end for all parts, then for
+        all parts but one, and so on. Last, one number of an array lies at the other end.
+        """
+        spans = [span for _, _, span in self._spans() if span]
+        yield np.full(self.dimension, 0.5)
+        for moved in range(len(spans) // 2 + 1):
+            for parts in itertools.combinations(range(len(spans)), moved):
+                end = np.zeros(len(spans))
+                end[list(parts)] = 1.0
+                yield np.repeat(end, spans)
+                if 2 * moved < len(spans):  # otherwise another combination
+                    yield np.repeat(1.0 - end, spans)
+        for end in (np.zeros(self.dimension), np.ones(self.dimension)):
+            for j in np.flatnonzero(np.repeat(np.array(spans) > 1, spans)):
+                other = end.copy()
+                other[j] = 1.0 - end[j]
+                yield other
 
     def at(self, u: NDArray[np.float64]) -> dict[str, Any]:
         """Return the case at a point of the unit cube."""

@@ -13,6 +13,7 @@ distinguishes violations from rounding.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -172,6 +173,7 @@ _REJECTED_TOO_MANY = 0.9
 _ATTEMPTS = 10
 _PLATEAU = 1e-9
 _LEAST_STEP = 1e-4
+_LEAST_CORNERS = 9  # of each domain: the middle, and all corners of three parts with equal numbers
 
 
 def falsify(
@@ -326,7 +328,7 @@ def _attempt(
 
 def _domains(cases: Any) -> list[Domain]:
     if isinstance(cases, Domain):
-        return [cases]
+        return cases.sized()
     if isinstance(cases, st.SearchStrategy):
         return []
     if (
@@ -334,7 +336,7 @@ def _domains(cases: Any) -> list[Domain]:
         and cases
         and all(isinstance(domain, Domain) for domain in cases)
     ):
-        return list(cases)
+        return [sized for domain in cases for sized in domain.sized()]
     raise TypeError(
         f"cases must be a hypothesis strategy, a Domain or a sequence of domains, got {cases!r}"
     )
@@ -349,7 +351,7 @@ def _search(
     extremal: Iterable[Any],
     shrinks: int = _SHRINKS,
 ) -> Judge:
-    """Run the three searches until one of them breaks the claim, and then simplify the case."""
+    """Run the searches until one of them breaks the claim, and then simplify the case."""
     for case in extremal:
         judge(case)
         if judge.counterexample is not None:
@@ -358,11 +360,9 @@ def _search(
         _hypothesis(cases, judge, seed, examples, shrinks)
     wanted = judge.judged + examples
     for attempt in range(_ATTEMPTS * bool(domains)):  # repeated if many cases were rejected
-        for number, domain in enumerate(domains):
-            left = wanted - judge.judged
-            if judge.counterexample is None and left > 0:
-                rng = np.random.default_rng([seed, number, attempt])
-                _evolve(domain, judge, max(left // (len(domains) - number), 1), rng)
+        if judge.counterexample is None and judge.judged < wanted:
+            rng = np.random.default_rng([seed, attempt])
+            _evolve(domains, judge, wanted - judge.judged, rng)
     if judge.counterexample is not None and shrinks:
         simplify(judge, domains, shrinks)
     return judge
@@ -414,25 +414,45 @@ def _hypothesis(
         pass  # the number of rejected cases reports the fault
 
 
-def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
-    """Increase the ratio in the unit cube by a (1 + 1) evolution strategy with restarts."""
-    dimension = domain.dimension
-    for u in _corners(dimension, budget // 4):
-        judge(domain.at(u))
+Found = tuple[float, Domain, NDArray[np.float64]]
+"""The ratio of a case, its domain, and its point in the unit cube of the domain."""
+
+
+def _evolve(
+    domains: Sequence[Domain], judge: Judge, budget: int, rng: np.random.Generator
+) -> None:
+    """Increase the ratio from the best corner, and from the best of a few random points.
+
+    Steps of a (1 + 1) evolution strategy stay in one domain.
+    """
+    found: list[Found] = []
+
+    def tried(domain: Domain, u: NDArray[np.float64]) -> float | None:
+        tight = judge(domain.at(u))
+        if tight is not None:
+            found.append((tight, domain, u))
+        return tight
+
+    for domain, u in _corners(domains, budget // 4 if len(domains) == 1 else budget // 2):
+        tried(domain, u)
         if judge.counterexample is not None:
             return
-    restarts = max(2, min(8, budget // 50))
-    for _ in range(restarts):
-        tries = [rng.random(dimension) for _ in range(max(budget // (4 * restarts), 1))]
-        ranked = [(judge(domain.at(u)), u) for u in tries]
-        inside = [(tight, u) for tight, u in ranked if tight is not None]
+    left = budget - len(found)
+    restarts = max(2, min(8, left // 50))
+    for restart in range(restarts):
+        if restart:  # only the first one begins at a corner
+            found.clear()
+        tries = max(left // (4 * restarts), 1)
+        for _ in range(tries):
+            domain = domains[rng.integers(len(domains))]
+            tried(domain, rng.random(domain.dimension))
         if judge.counterexample is not None:
             return
-        if not inside:
+        if not found:
             continue
-        value, here = max(inside, key=lambda pair: pair[0])
+        value, domain, here = max(found, key=lambda one: one[0])
         step = 0.3
-        for _ in range(max(budget // restarts - len(tries), 1)):
+        for _ in range(max(left // restarts - tries, 1)):
             there = _step(here, step, rng)
             tight = judge(domain.at(there))
             if judge.counterexample is not None:
@@ -445,16 +465,15 @@ def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator)
             step = min(max(step * (1.5 if better else 0.93), _LEAST_STEP), 0.5)
 
 
-def _corners(dimension: int, most: int) -> Iterable[Any]:
-    """Return the middle of the unit cube, two ends, and ends with one changed coordinate."""
-    ends = (np.zeros(dimension), np.ones(dimension))
-    some = [np.full(dimension, 0.5), *ends]
-    for end in ends:
-        for j in range(dimension):
-            other = end.copy()
-            other[j] = 1.0 - other[j]
-            some.append(other)
-    return some[: max(most, 3)]
+def _corners(domains: Sequence[Domain], most: int) -> Iterator[tuple[Domain, NDArray[np.float64]]]:
+    """Yield at most `most` corners of the first domains, but a few of one domain at least.
+
+    An example is the corner in which all items of the data are 0 and all items of a new user are 1.
+    """
+    least = max(most // len(domains), 3 if len(domains) == 1 else _LEAST_CORNERS)
+    for domain in domains[: max(most // least, 1)]:
+        for u in itertools.islice(domain.corners(), least):
+            yield domain, u
 
 
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
