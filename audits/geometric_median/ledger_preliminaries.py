@@ -49,6 +49,7 @@ def objective_and_median(ledger):
     number of points on a line, every point between the middle two is a minimiser.
     """
     flat = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.1]])
+    right_angle = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # its median is (.211, .211)
 
     @ledger.falsify(
         "no point beats the reference solver", median=median_of, mutant={"median": mean_of},
@@ -73,7 +74,7 @@ def objective_and_median(ledger):
 
     @ledger.identity(
         "the bound on the error, also if the solver stops early", before=Integer(1, 3), others=0,
-        floor=1e-9, mutant={"others": 1}, **CLOUDS | {"n": Choice((3, 4, 9))},
+        floor=1e-6, mutant={"others": 1}, **CLOUDS | {"n": Choice((3, 4, 9))},
     )  # fmt: skip
     def certified(points, z, before, others):
         found = geometric_median(np.vstack([points, points[:1], [z]]), max_iterations=before)
@@ -82,6 +83,7 @@ def objective_and_median(ledger):
         return values, transcribed.certificate(data, found.point)
 
     @ledger.falsify("no point is better by more than this bound", share=1.0, mutant={"share": 0.0},
+                    extremal=[{"points": right_angle, "z": np.array([0.21, 0.21]), "before": 1}],
                     before=Integer(1, 3), **CLOUDS | {"n": Choice((3, 4, 5))})  # fmt: skip
     def bounded(points, z, before, share):
         found = geometric_median(points, max_iterations=before)

@@ -205,18 +205,12 @@ def _is_classifier(score: Any) -> bool:
     return True
 
 
-def wrapped_alike(variants: Any, mechanism: Any) -> Any:
-    """Wrap variants of a mechanism in the same way.
-
-    A value that is no list is returned unchanged. Changes of code need no wrapping, because they
-    act inside the mechanism. Other checks refuse variants that cannot be wrapped.
-    """
-    if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
-        return variants
-    return [_alike(one, mechanism) for one in variants]
-
-
 def _alike(variant: Any, mechanism: Any) -> Any:
+    """Wrap a variant of a mechanism in the same way.
+
+    Changes of code need no wrapping, because they act inside the mechanism. Other checks refuse
+    variants that cannot be wrapped.
+    """
     fits = callable(variant) and not (isinstance(variant, Change) or is_computed(variant))
     if not fits or not isinstance(mechanism, Outcomes | Scored):
         return variant
@@ -416,29 +410,27 @@ def default_portfolio(claim: Claim) -> Portfolio:
     return portfolio()
 
 
-def edits_wanted(mutants: Any) -> bool:
-    """Return whether mutants of the code are wanted, and not only mutants of the noise."""
-    if mutants is None or isinstance(mutants, str):
-        return bool(mutants == ALL_MUTANTS)
-    return not any(isinstance(one, str) and one == NOISE for one in mutants)
+def checked_mutants(mutants: Any, mechanism: Any) -> tuple[tuple[Any, ...] | None, bool]:
+    """Return the given mutants and changes, and whether mutants of the code are wanted.
 
-
-def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
-    """Return the given mutants and changes, or None if no mutants are wanted."""
+    The first is None if no mutants are wanted. Given mutants are wrapped like the mechanism.
+    """
     if mutants is None:
-        return None
+        return None, False
     if isinstance(mutants, str) and mutants in (ALL_MUTANTS, NOISE):
-        return ()
+        return (), mutants == ALL_MUTANTS
     if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
         raise TypeError(
             f"mutants must be {ALL_MUTANTS!r}, {NOISE!r}, None, or a list of mechanisms with one "
             f"mistake each, got {_validate.describe(mutants)}"
         )
-    given = tuple(one for one in mutants if not (isinstance(one, str) and one == NOISE))
-    for mutant in given:
+    every = list(mutants)
+    given = [one for one in every if not (isinstance(one, str) and one == NOISE)]
+    wrapped = [_alike(one, mechanism) for one in given]
+    for mutant in wrapped:
         if not isinstance(mutant, Change):
             check_kind("mutants", mutant, mechanism)
-    return given
+    return tuple(wrapped), len(given) == len(every)
 
 
 def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
@@ -594,7 +586,7 @@ def audit(
             f"method may stop at any time, got {settings.max_seconds:g} and "
             f"method={method!r}"
         )
-    given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
+    given, edits = checked_mutants(mutants, mechanism)
     is_side_channel = side_channel(mechanism) is not None
     with (
         working(settings.workers, settings.executor) as workers,
@@ -607,7 +599,7 @@ def audit(
             cache_dir=settings.cache_dir,
             estimator=classifier(score),
             shrinks=settings.shrink and not is_side_channel,
-            edits=edits_wanted(mutants) and not is_side_channel,
+            edits=edits and not is_side_channel,
         )
         result = _audited(task, mechanism, given)
     return replace(result, seconds=time.perf_counter() - start)

@@ -30,6 +30,7 @@ SMALLEST_CLAIM = 1e-9
 """Delta below which claimed curves are not known accurately."""
 
 _SHOWN_DRAWS = 10**6
+_ROUNDING = 1e-15  # total of the probabilities that may be rounding errors of a pmf
 _MOST = 1e6  # replaces an infinite epsilon in charts
 
 
@@ -131,17 +132,25 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
         }
     profile = np.maximum(deltas["left"], deltas["right"])
     point = task.claim.point or task.worst_point(profile, SMALLEST_CLAIM)
-    needs = {
-        side: (hockey_stick_inverse(p, q, point[1]), hockey_stick(p, q, point[0]))
-        for side, (p, q) in directions.items()
-    }
-    likelier = max(needs, key=lambda side: needs[side])
+
+    def needed(allowed: float) -> dict[str, tuple[float, float]]:
+        """Return epsilon at this delta, and delta at the claimed epsilon, in each direction."""
+        return {
+            side: (hockey_stick_inverse(p, q, allowed), hockey_stick(p, q, point[0]))
+            for side, (p, q) in directions.items()
+        }
+
+    needs, allowed = needed(point[1]), _most_delta(task.claim, point[1])
     epsilon, delta = (max(both) for both in zip(*needs.values(), strict=True))
+    refuted = epsilon > point[0] * (1 + 1e-9) + 1e-12
+    if refuted and delta <= allowed:  # outcomes exceed it that may be rounding errors
+        refuted, needs = False, needed(allowed)
+        epsilon = max(at for at, _ in needs.values())
+    likelier = max(needs, key=lambda side: needs[side])
     p, q = directions[likelier]
     inside = p > np.exp(min(point[0], 700.0)) * q
     if not inside.any():  # nothing exceeds the claim, so the outcomes that come closest are shown
         inside = p > q
-    refuted = _exceeds(task.claim, (epsilon, delta), point)
     return Certificate.of(
         task,
         pair,
@@ -182,17 +191,15 @@ def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
     )
 
 
-def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
-    """Return whether the needed epsilon or delta exceeds the claim by more than rounding errors.
+def _most_delta(claim: Claim, delta: float) -> float:
+    """Return a delta that the claim allows, with a margin for rounding errors.
 
     Curves are computed numerically, to about 1e-10, so the margin is larger for curves than for
     points.
     """
-    epsilon, delta = needed
-    slack = 1e-15 if claim.point is not None else 1e-9
-    relative = 1e-9 if claim.point is not None else 1e-8
-    above_delta = delta > point[1] * (1 + relative) + slack
-    return bool(above_delta and epsilon > point[0] * (1 + 1e-9) + 1e-12)
+    is_point = claim.point is not None
+    most = delta * (1 + (1e-9 if is_point else 1e-8)) + (_ROUNDING if is_point else 1e-9)
+    return min(most, 1.0)
 
 
 def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> Witness:

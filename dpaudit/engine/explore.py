@@ -120,11 +120,12 @@ def explore(
 def least_draws(space: SearchSpace | Portfolio | AllPairs | None, pairs: int) -> int:
     """Return the smallest number of draws per dataset that explores a space or this many pairs."""
     if space is not None:
-        least = LEAST_BUDGET
-        if isinstance(space, AllPairs):
-            least = least_budget(len(space.values))
-        return math.ceil((2 * least + 1) / EXPLORE_SHARE)
+        return math.ceil((2 * _least_search(space) + 1) / EXPLORE_SHARE)
     return math.ceil(2 * MIN_PILOT * pairs / EXPLORE_SHARE) if pairs > 1 else 0
+
+
+def _least_search(space: SearchSpace | Portfolio | AllPairs) -> int:
+    return least_budget(len(space.values)) if isinstance(space, AllPairs) else LEAST_BUDGET
 
 
 def explore_budget(
@@ -187,12 +188,13 @@ def _searched(
         goal = task.goal(task.draws - budget)
         finals = budget // FINALS
         rng = task.rng(role, "search")
+        if budget // 2 < _least_search(space):
+            raise ArgumentError(
+                f"outputs of {sampler.kinds.width:,} numbers are too wide for a search: it needs "
+                f"{_least_search(space)} draws per dataset, and {budget // 2} fit into memory. "
+                "Name a pair, or pass score= to audit a short function of the outputs"
+            )
         if isinstance(space, AllPairs):
-            if budget // 2 < least_budget(len(space.values)):
-                raise ArgumentError(
-                    f"domain must have fewer values for outputs of {sampler.kinds.width:,} cells, "
-                    f"got {space.name}. Name a pair"
-                )
             found = search_values(
                 space,
                 sampler,

@@ -127,10 +127,12 @@ class Added(Family):
     def of(cls, noise: AddedNoise) -> Added:
         """Return the family of a mechanism whose added noise was detected."""
         shifts = np.abs(noise.shifts)
-        size = float(np.linalg.norm(shifts))  # finite and positive, as added_noise ensures
-        strength = None if noise.scale is None else size / noise.scale
+        largest = float(shifts.max())  # finite and positive, as added_noise ensures
+        relative = shifts / largest  # squares of the shifts themselves may be zero or infinite
+        size = float(np.linalg.norm(relative))
+        strength = None if noise.scale is None else size * (largest / noise.scale)
         is_even = bool(np.allclose(noise.shifts, noise.shifts[0], rtol=1e-6, atol=0.0))
-        return cls(strength, shifts / size, noise.kind, is_even)
+        return cls(strength, relative / size, noise.kind, is_even)
 
     @property
     def is_number(self) -> bool:  # type: ignore[override]

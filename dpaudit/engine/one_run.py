@@ -27,6 +27,7 @@ from dpaudit.engine.certificate import Bound, Certificate, rates_seen
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import drive
 from dpaudit.engine.mutation import MutantRuns
+from dpaudit.engine.pictures import FARTHEST
 from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, check_same_at_all_pairs, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, family
@@ -48,6 +49,7 @@ COINS = ("fair", "half")
 DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """Deltas at which epsilon is certified, in addition to the claimed delta."""
 
+_LARGE_DELTAS = (0.01, 0.1, 0.5, 1.0)  # one is added for a curve that bounds epsilon at no other
 _CURVE_DELTA = 1e-5  # delta that is reported for a curve if nothing is certified
 _TINY = 1e-300
 _HOPELESS = 100.0
@@ -147,8 +149,10 @@ class OneRun:
 
     def explore(self, run: Run) -> FrozenGuesses:
         """Choose the deltas at which epsilon is certified; the choice uses no coin."""
-        point = run.task.claim.point
-        deltas = tuple(delta for delta in DELTAS if point is None or delta != point[1])
+        claim = run.task.claim
+        deltas = tuple(delta for delta in DELTAS if claim.point is None or delta != claim.point[1])
+        if claim.point is None and not any(math.isfinite(claim.epsilon(d)) for d in deltas):
+            deltas += (next(d for d in _LARGE_DELTAS if math.isfinite(claim.epsilon(d))),)
         rest = (1 - PRIMARY_SHARE) / len(deltas)
         return FrozenGuesses(deltas, [PRIMARY_SHARE] + [rest] * len(deltas))
 
@@ -177,9 +181,10 @@ class OneRun:
         for larger, smaller in itertools.pairwise(deltas[::-1]):  # a smaller delta needs no less
             certified[smaller] = max(certified[smaller], certified[larger])
         if claim.point is None:
-            ratios = {d: certified[d] / max(claim.epsilon(d), _TINY) for d in deltas}
+            bounded = {d: e for d in deltas if math.isfinite(e := claim.epsilon(d))}
+            ratios = {d: certified[d] / max(e, _TINY) for d, e in bounded.items()}
             delta = max(ratios, key=lambda d: (ratios[d], d == _CURVE_DELTA))
-            point = claim.epsilon(delta), delta
+            point = bounded[delta], delta
         if certified[delta] > point[0]:  # from its own test, or from the test of a larger delta
             refuted, p_value = True, min(p_value, run.task.failure_prob)
         numbers = test.planner.plan(claim).numbers
@@ -250,10 +255,15 @@ class OneRun:
         words = f"included where score >= {high:.3g}"
         if len(lows):
             words += f"; excluded where score <= {self.scores[lows[-1]]:.3g}"
-        edges = np.histogram_bin_edges(self.scores, bins=_BINS)
+        shown = np.clip(self.scores, -FARTHEST, FARTHEST)
+        edge, end = float(shown.min()), float(shown.max())
+        size = max(abs(edge), abs(end))
+        if end - edge <= 1e-9 * size:  # too close for bins of their own
+            edge, end = edge - 1e-3 * max(size, 1.0), end + 1e-3 * max(size, 1.0)
+        edges = np.linspace(edge, end, _BINS + 1)
         low = self.scores[lows[-1]] if len(lows) else -math.inf
         left, right = (
-            tuple(np.histogram(self.scores[own], edges)[0].tolist())
+            tuple(np.histogram(shown[own], edges)[0].tolist())
             for own in (self.included, ~self.included)
         )
         histogram = Histogram(

@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 MAX_BARS = 24
 _BINS = 48
 _SAMPLE = 5000  # outputs of each side that determine the bins
-_FARTHEST = 1e100  # limit of the axis, so that the bins stay finite
+FARTHEST = 1e100  # limit of the axis, so that the bins stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +108,8 @@ def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
 
     If two thresholds are closer than half a bin, only the first threshold is an edge.
     """
-    cuts = np.clip(cuts, -_FARTHEST, _FARTHEST).tolist()
-    low, high = np.quantile(np.clip(along, -_FARTHEST, _FARTHEST), [0.002, 0.998]).tolist()
+    cuts = np.clip(cuts, -FARTHEST, FARTHEST).tolist()
+    low, high = np.quantile(np.clip(along, -FARTHEST, FARTHEST), [0.002, 0.998]).tolist()
     if cuts:
         margin = (high - low) / _BINS
         low, high = min(low, min(cuts) - 2 * margin), max(high, max(cuts) + 2 * margin)

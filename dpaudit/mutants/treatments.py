@@ -151,7 +151,8 @@ def _stretched(ends: Callable[[Arguments], tuple[Any, Any]]) -> Callable[..., Ar
 
     def stretch(arguments: Arguments, drawn: Any, factor: float) -> Any:
         low, high = (np.asarray(end, dtype=float) for end in ends(arguments))
-        position = np.clip((drawn - low) / (high - low), 2.0**-53, 1 - 2.0**-53)
+        width = np.where(high > low, high - low, 1.0)
+        position = np.clip((drawn - low) / width, 2.0**-53, 1 - 2.0**-53)
         moved = special.expit(factor * special.logit(position))
         return low + (high - low) * np.clip(moved, 2.0**-53, 1 - 2.0**-53)
 

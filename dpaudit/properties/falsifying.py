@@ -418,9 +418,7 @@ Found = tuple[float, Domain, NDArray[np.float64]]
 """The ratio of a case, its domain, and its point in the unit cube of the domain."""
 
 
-def _evolve(
-    domains: Sequence[Domain], judge: Judge, budget: int, rng: np.random.Generator
-) -> None:
+def _evolve(domains: Sequence[Domain], judge: Judge, budget: int, rng: np.random.Generator) -> None:
     """Increase the ratio from the best corner, and from the best of a few random points.
 
     Steps of a (1 + 1) evolution strategy stay in one domain.
@@ -444,7 +442,7 @@ def _evolve(
             found.clear()
         tries = max(left // (4 * restarts), 1)
         for _ in range(tries):
-            domain = domains[rng.integers(len(domains))]
+            domain = domains[int(rng.integers(len(domains)))]
             tried(domain, rng.random(domain.dimension))
         if judge.counterexample is not None:
             return

@@ -316,7 +316,9 @@ def profile(result: AuditResult) -> Chart:
         if far:  # the exact curve continues after the grid of the audit
             certified, certified_delta = epsilon, (*certified_delta, *delta[len(certified) :])
         epsilon, delta, error = (), (), ()
-    log = min(visible) < 0.01 * max(visible) or far
+    log = min(visible) < 0.01 * max(visible) or (
+        far and max(*deltas, *certified_delta, *delta) > 0.0
+    )
     floor = 10.0 ** (math.ceil(math.log10(min(visible))) - 2)
     floor = min(floor, _LONG_FLOOR) if far else floor
 

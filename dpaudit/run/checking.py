@@ -70,7 +70,7 @@ def checks(program: Command, data: Any) -> Iterator[Check]:
     yield f"a call for {size} draws gets {size} draws", lambda: "" if drawn(1) else "no draws"
     yield (
         "the draws of a call differ",
-        lambda: "" if any(draw != drawn(1)[0] for draw in drawn(1)) else "all draws are equal",
+        lambda: "all draws are equal" if _are_equal(drawn(1)) else "",
     )
     if program.seeded:
         yield (
@@ -85,6 +85,10 @@ def checks(program: Command, data: Any) -> Iterator[Check]:
         yield "a line that is no request gets an error", lambda: _fault_of_answer(program)
         yield "a call after an error gets its draws", lambda: "" if drawn(1) else "no draws"
         yield "the server ends when its input is closed", program.finish
+
+
+def _are_equal(draws: list[Any]) -> bool:
+    return all(draw == draws[0] for draw in draws)
 
 
 def _fault_of_answer(program: Command) -> str:

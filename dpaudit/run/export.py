@@ -40,6 +40,7 @@ from dpaudit import (  # noqa: F401
     Command,
     GaussianDP,
     NeighborPair,
+    Outcomes,
     PureDP,
     Relation,
     ZeroConcentratedDP,
@@ -62,6 +63,7 @@ def test_{name}(monkeypatch):
         seed={seed!r},
         method={method!r},
         float_attack={float_attack!r},
+        score={score},
         mutants=None,
         id={id!r},
     )
@@ -165,6 +167,7 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
         **_common(result, depth),
         mechanism=_mechanism_code(origin),
         claim=_claim_code(origin),
+        score=None if (score := origin.get("score")) is None else f"load_target({score!r})",
         pair=_pair_code(pair, file),
         seed=result.seed,
         id=result.id,
@@ -173,16 +176,19 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
 
 
 def _mechanism_code(origin: dict[str, Any]) -> str:
-    """Return the expression of a function or of a program."""
+    """Return the expression of a function or of a program, whose errors may be outcomes."""
     target = origin["target"]
     if (options := origin.get("command")) is None:
-        return f"load_target({target!r})"
-    words = ", ".join(f"{name}={value!r}" for name, value in options.items())
-    return f"Command({shlex.split(target)!r}, {words})"
+        code = f"load_target({target!r})"
+    else:
+        words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        code = f"Command({shlex.split(target)!r}, {words})"
+    errors = origin.get("errors", "raise")
+    return code if errors == "raise" else f"Outcomes({code}, errors={errors!r})"
 
 
 def _claim_code(origin: dict[str, Any]) -> str:
-    """Return the expression of a claim with the relation of the pair."""
+    """Return the expression of a claim. The pair names the relation."""
     if origin["mu"] is not None:
         return f"GaussianDP({origin['mu']!r})"
     if origin["rho"] is not None and origin["delta"]:

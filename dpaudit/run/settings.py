@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +87,7 @@ class RunSettings:
 
 def workers_of(words: str) -> int | str:
     """Return the number of processes given by an option, or the address of a scheduler."""
-    return int(words) if words.lstrip("+-").isdecimal() else words
+    return int(words) if re.fullmatch(r"[+-]?\d+", words) else words
 
 
 def settings_of(config: pytest.Config) -> RunSettings:

@@ -356,9 +356,12 @@ class _Search:
         best = best_first(survivors)[0]
         if not is_constant(joined(best.drawn())):
             return survivors
-        where = self.candidates.where
-        given = where.pairs[:_BASES] if isinstance(where, Portfolio) else ()
-        pairs = [*given, *(candidate.make() for candidate in survivors[:_BASES])]
+        # The mechanism must answer on all these pairs, so none has only a few users.
+        moved = [
+            [c for c in some if not self.candidates.needs_no_answer(c)][:_BASES]
+            for some in (self.candidates.all_given(), survivors)
+        ]
+        pairs = [candidate.make() for candidate in itertools.chain(*moved)]
         places = itertools.chain.from_iterable(pair.places() for pair in pairs)
         for index, pair in enumerate(itertools.islice(places, self.left_over // 4)):
             role = f"place {index}"

@@ -129,18 +129,20 @@ class _Values:
             ) from error
 
     def _final(self, pairs: list[tuple[int, int]]) -> SearchResult:
-        """Judge the last pairs on fresh draws, and return the best pair."""
-        each = max((2 * self.budget - self.spent) // (2 * len(pairs)), FEWEST_DRAWS)
+        """Judge the last pairs on fresh draws of their values, and return the best pair."""
+        values = dict.fromkeys(itertools.chain(*pairs))
+        each = max((2 * self.budget - self.spent) // len(values), FEWEST_DRAWS)
+        fresh = {at: self._draw(at, each, "final", "left") for at in values}
         finalists = []
         for index, (i, j) in enumerate(pairs):
             pair = self.where.pair(i, j)
-            old = joined(self.drawn[i]), joined(self.drawn[j])
-            few = min(map(len, old))
-            new = (self._draw(i, each, "final", "left"), self._draw(j, each, "final", "right"))
             words = pair.describe().removeprefix(f"{pair.recipe}: ")
             nowhere = np.empty(0)
             finalist = Candidate(index, -1, nowhere, {}, _returning(pair), FINAL, words)
-            finalist.samples = [(old[0][:few], old[1][:few]), new]
+            finalist.samples = [
+                (joined(self.drawn[i]), joined(self.drawn[j])),
+                (fresh[i], fresh[j]),
+            ]
             goal = replace(self.goal_at(pair), careful=True)
             expected, separation = judged(finalist, goal, self.rng)
             finalist.score = expected / self.allowed(pair.left, pair.right), separation
@@ -149,13 +151,13 @@ class _Values:
         pair = best.make()
         self.sampler.begin(pair.left, pair.right)
         spent = -(-self.spent // 2)
-        values = len(self.where.values)
+        count = len(self.where.values)
         record = SearchRecord(
-            f"{values:,} values",
+            f"{count:,} values",
             (),
             tuple(one.trial() for one in finalists),
             spent,
-            pairs=values * (values - 1) // 2,
+            pairs=count * (count - 1) // 2,
             spaces=0,
         )
         return SearchResult(pair, record, best.drawn())

@@ -89,6 +89,20 @@ def test_infinite_epsilon_is_a_violation_however_rare() -> None:
     assert result.verdict is Verdict.REFUTED
 
 
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.25)])
+@pytest.mark.parametrize("scale", [1e-30, 1e-16])
+def test_what_may_be_a_rounding_error_is_neither_refuted_nor_certified(
+    claim: Claim, scale: float
+) -> None:
+    delta = claim.delta(1.0)
+    p = [0.5 + delta, 0.5 - delta - scale, 5 * scale]
+    result = _audit(_two(p, [0.5, 0.5 - scale, scale]), claim)
+    assert result.verdict is Verdict.NO_POWER
+    assert result.certified_epsilon <= 1.0
+    if claim.point == (1.0, 0.0):  # as the mechanism without the rare outcome
+        assert result.certified_epsilon == pytest.approx(0.0, abs=1e-14)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 10.0, 30.0])
 def test_a_tight_claim_is_not_refuted(epsilon: float) -> None:
     oracle = oracles.randomized_response(epsilon) if epsilon else oracles.discrete([1.0], [1.0])

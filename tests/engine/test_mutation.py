@@ -617,6 +617,12 @@ def test_the_argument_chooses_the_mutants(wanted: Any, given: int, has_code: boo
     assert any(m.noise for m in result.mutants) == (wanted is not None)
 
 
+def test_the_mutants_may_come_from_a_generator() -> None:
+    result = audited(users_clipped, INSIDE, draws=1000, mutants=(one for one in ["noise", laplace]))
+    assert [m.is_given for m in result.mutants].count(True) == 1
+    assert not of_code(result)
+
+
 def test_mutants_of_the_code_share_a_failure_probability() -> None:
     result = audited(users_clipped, OUTSIDE)
     spent = sum(m.failure_prob for m in result.mutants if m.kind)

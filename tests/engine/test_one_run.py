@@ -506,6 +506,25 @@ def test_rows_of_two_series_are_not_paired_across_their_index():
         dpaudit.audit_one_run(scores, coins[::-1], PureDP(1.0))
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-300, 1.7e308])
+def test_scores_that_are_almost_equal_or_huge_have_a_picture(size):
+    coins = np.arange(60) % 3 == 0
+    scores = np.where(coins, size, np.nextafter(size, 0.0) if size == 1.0 else -size)
+    histogram = dpaudit.audit_one_run(scores, coins, PureDP(1.0)).diagnostics.histogram
+    assert (sum(histogram.left), sum(histogram.right)) == (20, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("delta", "reported"), [(1e-5, 1e-4), (1e-3, 0.01), (0.2, 0.5), (1.0, 1.0)]
+)
+def test_a_curve_that_bounds_no_epsilon_at_small_deltas_is_judged_at_larger_ones(delta, reported):
+    scores, coins = gaussian_scores(1.0, 100, 1)
+    found = dpaudit.audit_one_run(scores, coins, dpaudit.ApproxZCDP(0.1, delta))
+    assert found.claimed_delta == reported
+    assert math.isfinite(found.claimed_epsilon)
+
+
 def test_coins_of_a_data_frame_may_be_objects():
     scores, coins = gaussian_scores(2.0, 200, 1)
     found = [dpaudit.audit_one_run(scores, c, PureDP(1.0)) for c in (coins, coins.astype(object))]

@@ -178,6 +178,13 @@ def test_of_all_else_no_closed_form_is_claimed(name: str) -> None:
     assert noise_of(OTHER[name]) is None
 
 
+@pytest.mark.parametrize("unit", [1e-310, 1e-200, 1e200])
+def test_a_family_of_tiny_or_huge_shifts_is_that_of_their_ratios(unit: float) -> None:
+    vector = Added.of(AddedNoise("Laplace", (3.0 * unit, 4.0 * unit), 2.0 * unit))
+    assert vector.strength == pytest.approx(2.5)
+    assert vector.shifts == pytest.approx([0.6, 0.8])
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_a_family_is_the_noise_with_another_scale(delta: float) -> None:
     of_laplace = Added.of(AddedNoise("Laplace", (-2.0,), 4.0))

@@ -394,3 +394,13 @@ def test_candidates_add_up_their_looks() -> None:
     candidate = Candidate(0, 0, np.zeros(1), {}, lambda: pair, "design", "", looks)
     assert candidate.draws == 5
     assert [side.sum() for side in candidate.drawn()] == [0, 5]
+
+
+def test_outputs_that_are_too_wide_for_a_search_are_refused_with_advice() -> None:
+    def wide(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return np.zeros((size, 60_000)) + rng.normal(size=(size, 1))
+
+    with pytest.raises(
+        ArgumentError, match="outputs of 60,000 numbers are too wide .* pass score="
+    ):
+        audit(wide, PureDP(1.0), draws=5000, mutants=None, seed=1)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from dpaudit.mutants import TREATMENTS
 from dpaudit.mutants.recorder import Plan, Recorder, run
-from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED
+from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, SCALED
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
@@ -117,6 +117,17 @@ def test_every_method_of_the_generator_is_treated() -> None:
     """
     public = {name for name in dir(np.random.Generator) if not name.startswith("_")}
     assert public == set(TREATMENTS) | {"spawn", "bit_generator"}
+
+
+def test_more_noise_between_equal_ends_is_none() -> None:
+    def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return rng.uniform(2.0, [2.0, 3.0], (3, 2))
+
+    _, log = run(mechanism, None, 1, np.random.default_rng(1))
+    (key,) = log.seen
+    more, _ = run(mechanism, None, 1, np.random.default_rng(1), Plan(key, SCALED, factor=2.0))
+    assert more[:, 0].tolist() == [2.0] * 3
+    assert ((more[:, 1] > 2) & (more[:, 1] < 3)).all()
 
 
 @pytest.mark.parametrize("case", NOISE + INTEGER_NOISE + VECTORS, ids=words)

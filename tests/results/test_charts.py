@@ -218,6 +218,17 @@ def test_profile_scale_follows_the_spread_of_the_deltas(claimed, log):
     assert charts.profile(result).panels[0].y.log is log
 
 
+def test_a_profile_of_zeros_has_a_linear_scale():
+    pair = NeighborPair([[0.0]], [[1.0]])
+    mechanism = AdditiveNoise(
+        lambda data, size, *, rng: rng.normal(size=size), "laplace", scale=1.0
+    )
+    result = audit(mechanism, PureDP(0.0), pair, seed=0, draws=400, mutants=None)
+    chart = charts.profile(result)
+    assert not chart.panels[0].y.log
+    assert ys(named(chart, "certified lower bound")) == [0.0] * len(result.profile.epsilon)
+
+
 def test_profile_draws_zeros_on_the_floor_of_a_log_scale():
     result = with_profile(found()["kept"], (0.5, 1e-5, 1e-6), (0.4, 0.0, 0.0))
     chart = charts.profile(result)

@@ -188,6 +188,14 @@ def test_an_unseeded_server_need_not_repeat_draws(home):
     assert "ok      two calls differ" in done.out
 
 
+def test_equal_draws_of_a_program_without_a_seed_are_noticed(home):
+    home.write(equal="import random, sys; print(*[random.random()] * int(sys.argv[1]), sep='\\n')")
+    command = run_by("equal.py", "{draws}")
+    done = home.dpaudit("check-command", command, "--unseeded", "--input", "csv")
+    assert done.code == 1
+    assert "FAILED  the draws of a call differ: all draws are equal" in done.out
+
+
 @pytest.mark.slow
 def test_a_program_that_runs_once_is_checked(home):
     command = run_by("once.py", "1", "{seed}")

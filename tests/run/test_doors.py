@@ -411,6 +411,31 @@ def test_a_refuted_function_is_exported_as_a_test(make, target, users):
     assert "which exists" in again.err
 
 
+def test_an_exported_test_keeps_the_score_and_what_errors_are(make):
+    home = make(ONE)
+    home.put(
+        "odd.py",
+        "import numpy as np\n\n"
+        "def odd(data, size, *, rng):\n"
+        "    if data.max() > 2:\n"
+        "        raise ValueError('too large')\n"
+        "    return rng.normal(size=(size, 2))\n\n"
+        "def first(outputs):\n"
+        "    return np.array([float(one.size == 0) for one in outputs])\n",
+    )
+    command = ["audit", "odd.py:odd", "--epsilon", "1", "--out", "found", "--draws", "600"]
+    command += ["--errors", "outcome", "--score", "odd.py:first", "--pair", "far_user:n_users=5"]
+    assert home.dpaudit(*command).code == 1
+    (found,) = (home.path / "found" / "audits").glob("*.json")
+    home.dpaudit("replay", str(found), "--export-test", "tests/test_found.py")
+    text = (home.path / "tests" / "test_found.py").read_text()
+    assert "Outcomes(load_target('odd.py:odd'), errors='outcome')" in text
+    assert "score=load_target('odd.py:first')" in text
+    failing = home.pytest("tests/test_found.py")
+    assert failing.code == 1
+    assert "REFUTED  odd.py:odd" in failing.out
+
+
 @pytest.mark.slow
 def test_a_refuted_audit_of_a_file_is_exported_as_a_test(make):
     home = make(BROKEN)

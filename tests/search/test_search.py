@@ -521,6 +521,18 @@ def test_a_candidate_whose_check_fails_is_drawn_on_no_more(
     assert not found.is_early
 
 
+def test_no_pair_of_few_users_is_moved_to_other_places() -> None:
+    def constant(data: Array, size: int, *, rng: Generator) -> Array:
+        if len(data) < 3:
+            raise ValueError("too few users")
+        return np.zeros(size)
+
+    where = neighbors.portfolio(low=0.0, high=1.0, m=1).under(Relation.REPLACE_USER)
+    sampler = Sampler(constant, seed=0, labels=("test", "mechanism"))
+    rng = generator(0, "test", "mechanism", "search")
+    assert search(where, sampler, 1000, goal(), rng=rng).pair in where.pairs
+
+
 @pytest.mark.parametrize("answers", [12, 30, 58])
 def test_a_search_of_few_users_without_an_answer_says_so(answers: int) -> None:
     """The mechanism fails on all pairs in the design, or in a round of the finalists."""

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from dpaudit import LocalDP, Settings, audit
 from dpaudit.errors import ArgumentError
 from dpaudit.events import separations
+from dpaudit.mechanisms import Sampler
 from dpaudit.neighbors import AllPairs
 from dpaudit.results import Verdict
 from dpaudit.search import least_budget
-from dpaudit.search.values import _kept
+from dpaudit.search.values import FINALISTS, _kept
 
 Array = NDArray[Any]
 
@@ -119,3 +120,23 @@ def test_more_values_need_more_draws() -> None:
     assert budgets == sorted(budgets)
     with pytest.raises(ArgumentError, match="draws must be an integer >= .* 44,850 pairs of 300"):
         audit(lambda v, size, rng: rng.normal(size=size), LocalDP(1.0, domain=range(300)), draws=99)
+
+
+def test_the_last_pairs_share_the_draws_of_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is in several of the last pairs is drawn on once."""
+    roles: list[tuple[str, str]] = []
+    draw = Sampler.draw
+
+    def watched(self: Sampler, data: Any, draws: int, role: str, side: str) -> Array:
+        roles.append((role, side))
+        return draw(self, data, draws, role, side)
+
+    def mechanism(value: int, size: int, *, rng: Generator) -> Array:
+        others = (value + rng.integers(1, 8, size=size)) % 8
+        return np.where(rng.random(size) < math.e / (math.e + 7), value, others)
+
+    monkeypatch.setattr(Sampler, "draw", watched)
+    found = audit(mechanism, LocalDP(1.0, domain=range(8)), seed=1, draws=4000, mutants=None)
+    last = [role for role in roles if role[0].endswith(" final")]
+    assert len(last) == len(set(last)) < 2 * FINALISTS
+    assert found.draws["explore"] <= 0.3 * 4000
