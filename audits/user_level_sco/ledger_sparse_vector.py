@@ -167,7 +167,7 @@ def above_threshold_guarantees(ledger):
 
     exact_threshold = partial(halts, answer=above_threshold_exact_threshold)
     for left, right, draws, others in (
-        (np.full(10, 1.0), np.zeros(10), 24_000, [exact_threshold]),
+        (np.full(10, 1.0), np.zeros(10), 48_000, [exact_threshold]),
         ([0.0, 1.0], [1.0, 0.0], 3_000, []),
         (np.r_[-np.ones(4), np.ones(4)], np.zeros(8), 24_000, [whole]),
     ):

@@ -233,9 +233,9 @@ MUTANTS = (
     ),
     Mutant(
         "engine/exact.py",
-        "rounding refutes a claim that holds exactly",
-        "return bool(above_delta and epsilon > point[0] * (1 + 1e-9) + 1e-12)",
-        "return bool(delta > point[1] or epsilon > point[0])",
+        "rounding errors of a pmf refute a claim",
+        "if refuted and delta <= allowed:",
+        "if False:",
         EXACT,
     ),
     Mutant(
@@ -255,8 +255,8 @@ MUTANTS = (
     Mutant(
         "engine/families.py",
         "the strength of added noise uses only the largest shift",
-        "size = float(np.linalg.norm(shifts))",
-        "size = float(shifts.max())",
+        "size = float(np.linalg.norm(relative))",
+        "size = float(relative.max())",
         ("tests/engine/test_reach.py",),
     ),
     Mutant(
@@ -353,8 +353,8 @@ MUTANTS = (
     Mutant(
         "engine/auditing.py",
         "the score is not applied to mutants",
-        "return [_alike(one, mechanism) for one in variants]",
-        "return list(variants)",
+        "wrapped = [_alike(one, mechanism) for one in given]",
+        "wrapped = list(given)",
         SCORES,
     ),
     Mutant(

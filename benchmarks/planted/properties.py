@@ -55,6 +55,13 @@ MUTANTS = (
         SEARCHES,
     ),
     Mutant(
+        "properties/domains.py",
+        "in a corner, all numbers of all arrays are equal",
+        "for moved in range(len(spans) // 2 + 1):",
+        "for moved in range(1):",
+        ("tests/properties/test_falsifiers.py", "tests/ledger/test_ledger.py"),
+    ),
+    Mutant(
         "properties/attempt.py",
         "neighbouring doubles have the ratio 1",
         "return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found",

@@ -363,15 +363,30 @@ class Bound(NamedTuple):
 class Certificate:
     """Bounds for one mechanism on one pair, from draws or from a computation.
 
-    `p_value` is the p-value of the claim. The p-value is 1 if the claim was not refuted. All
-    `bounds` hold simultaneously, except with the failure probability of `epsilon`. Certified
-    curves follow from these bounds. `constant` is "outputs" or "scores" if these were all equal
-    on both datasets. `tally` holds the counts of fresh draws from which `epsilon` was computed.
-    `share` is the share of the failure probability that belongs to the counts in `tally`.
-    `reason` and `advice` replace the sentences that are made from the other fields by default.
-    `mu` is a certified mu of Gaussian DP, if it is larger than the mu that follows from the
-    bounds. The other fields are those of
-    :class:`dpaudit.results.AuditResult`.
+    Fields with the names of fields of :class:`dpaudit.results.AuditResult` and of its `diagnostics`
+    hold the same.
+
+    Parameters
+    ----------
+    point : (float, float)
+        The epsilon and delta of the claim at which it was tested.
+    refuted : bool
+        Whether a certified bound exceeds the claim.
+    draws : dict
+        Draws per dataset, for "explore" and "certify".
+    p_value : float
+        P-value of the claim; 1 if it is not refuted.
+    event : Event or Guess, optional
+        The event that `epsilon` is certified from.
+    bounds : tuple of RateBounds
+        Bounds that hold simultaneously, except with the failure probability of `epsilon`. Certified
+        curves follow from them.
+    constant : str
+        "outputs" or "scores" if these were all equal on both datasets, and "" otherwise.
+    reason, advice : str
+        Sentences that replace those that are made from the other fields.
+    mu : float
+        A certified mu of Gaussian DP, if it is larger than the mu that follows from the bounds.
     """
 
     pair: NeighborPair
@@ -387,8 +402,6 @@ class Certificate:
     p_value: float = 1.0
     event: Event | None = None
     bounds: tuple[RateBounds, ...] = ()
-    tally: Tally | RankedTally | None = None
-    share: float = 1.0
     sequential: SequentialPath | None = None
     long_profile: LongProfile | None = None
     search: SearchRecord | None = None

@@ -401,8 +401,6 @@ def _certify(
         p_value=_p_value(task, tallies[best], weights[best], point) if refuted else 1.0,
         event=tally.chosen,
         log_e_values=_log_e_values(run, frozen, tallies[0]),
-        tally=tally,
-        share=weights[for_epsilon],
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
         notes=notes_on_draws(task, sampler) + notes_on_outputs(sampler, exploration.draws) + doubts,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.certificate import Certificate, Tally
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import versions
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess, best_event_with_code, event_code
@@ -253,8 +253,7 @@ def _draws_alike(mechanism: Any) -> bool:
 
 def _chosen(found: Certificate) -> tuple[Event, Counts] | None:
     """Return the event of the witness with the strongest evidence that has code, if any has."""
-    tally, witness = found.tally, found.witness
-    chosen = tally.chosen if isinstance(tally, Tally) else found.event
+    chosen, witness = found.event, found.witness
     events: list[tuple[Event, Counts]] = []
     if witness.counts is not None and isinstance(chosen, Event):
         events = [(chosen, witness.counts)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import NOISE, Settings, audit
+from dpaudit.engine.auditing import DEFAULT_DRAWS
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.cases import Cases, Changed, is_domain
 from dpaudit.ledger.paper import Statement
@@ -414,9 +415,9 @@ class Attack:
         self,
         mechanism: Any,
         claim: Claim,
-        pairs: Any,
+        pairs: Any = None,
         *,
-        draws: int,
+        draws: int = DEFAULT_DRAWS,
         survivors: str = "",
         snippet: str = "",
         **options: Any,

@@ -190,13 +190,14 @@ class Ledger(Attack):
         nothing can be run. Use OPEN if there is neither a proof nor a counterexample. No other
         verdict can be set, because other verdicts follow from the attempts.
         """
-        verdict = LedgerVerdict(verdict)
-        if verdict not in _DECLARABLE:
+        known = {one.words: one for one in _DECLARABLE}
+        named = verdict.replace("_", " ")
+        if named not in known:
             raise ArgumentError(
-                "verdict must be AMBIGUOUS, VACUOUS, NOT_EXECUTABLE or OPEN, because other "
-                f"verdicts follow from attempts, got {verdict.words}"
+                f"verdict must be one of {', '.join(map(repr, known))}, because other verdicts "
+                f"follow from attempts, got {verdict!r}"
             )
-        self._verdict = verdict
+        self._verdict = known[named]
         self._notes.insert(0, why)
 
     def result(self, *, seconds: float = 0.0) -> StatementResult:

@@ -85,7 +85,7 @@ def account(
         Messages about tables that cannot be read, statements without a check, and errata that
         disagree with the rows.
     """
-    made = {(result.paper, result.id): result for result in results}
+    made = {(result.paper, result.id): result for result in results if not _is_gone(result, files)}
     left = dict(made)
     collected = files
     known = {Path(result.origin["path"]).absolute() for result in left.values() if result.origin}
@@ -121,6 +121,12 @@ def account(
             rows.append(found)
         problems += erratum_problems(stated, rows[first:])
     return rows + list(left.values()), problems
+
+
+def _is_gone(result: StatementResult, files: Mapping[Path, LedgerFile]) -> bool:
+    """Return whether a ledger file of the run no longer has the check of a stored row."""
+    file = files.get(Path(result.origin["path"]).absolute()) if result.origin else None
+    return file is not None and not file.problem and result.id not in file.checks
 
 
 def erratum_problems(paper: Paper, rows: Iterable[StatementResult]) -> list[str]:

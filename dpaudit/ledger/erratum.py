@@ -237,8 +237,10 @@ def _entry(row: StatementResult) -> list[str]:
         if attempt.role is Role.STEP:
             lines += [f"**Step that fails.** {_plain(attempt.subject)}", ""]
         lines += [f"**Counterexample.** {_plain(f'{attempt.claim}: {_broken(attempt)}')}", ""]
-        if attempt.counterexample is not None and attempt.counterexample.snippet:
-            lines += _fenced(attempt.counterexample.snippet, "python")
+        if (found := attempt.counterexample) is not None:
+            is_cut = len(case_line(found.case)) > _CASE
+            program = found.snippet or (as_python(found.case) if is_cut else "")
+            lines += _fenced(program, "python") if program else []
         if attempt.fix:
             lines += [f"**Repair of the proof.** {_plain(attempt.fix)}", ""]
     lines += [f"**Correction.** {_plain(row.repair)}", ""] if row.repair else []

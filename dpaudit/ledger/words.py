@@ -134,7 +134,7 @@ def tally_lines(rows: Sequence[StatementResult]) -> list[str]:
         word = _IN_COUNTS.get(verdict, verdict.words)
         word = word.replace("holds", "hold") if count != 1 else word
         left_out = verdict is LedgerVerdict.OPEN and found.not_run > 0
-        parts.append(f"{count} {word}" + f" ({found.not_run} not run)" * left_out)
+        parts.append(f"{count} {word}" + f" ({found.not_run} not run, and not listed)" * left_out)
     rest = {
         "not as declared": found.mismatches,
         "by argument only": found.argued,

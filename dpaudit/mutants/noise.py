@@ -63,8 +63,8 @@ class Mutant:
     noise : str
         Description of the noise that was changed; empty for other kinds of mistake.
     change : str
-        Change of the noise: "removed", "halved", "stale", "low end" or "high end". Empty for other
-        kinds of mistake.
+        Change of the noise, as named in :mod:`dpaudit.mutants.treatments`. Empty for other kinds of
+        mistake.
     calls : {"all", "first", "last"}
         The calls of the noise that are changed.
     kind : str

@@ -113,9 +113,11 @@ def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
                 if trial not in domain:
                     continue
                 budget -= 1
-                scratch(trial)
+                tight = scratch(trial)
                 if scratch.breaking is trial:
                     judge.breaking, judge.counterexample = trial, scratch.counterexample
+                    if tight is not None and tight > judge.tightest:
+                        judge.tightest, judge.where = tight, trial
                     changed = True
                     break
 

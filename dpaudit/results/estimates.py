@@ -99,7 +99,7 @@ class Histogram:
     edges : tuple of float, optional
         The k + 1 edges of a numeric axis.
     left, right : tuple of int
-        Certifying draws in each bin, among the first million of each side.
+        Draws in each bin, of a part of the draws of each side.
     inside : tuple of bool
         Whether the event contains the bin. For a guess, whether left is guessed in the bin.
     inside_right : tuple of bool

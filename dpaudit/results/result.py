@@ -157,7 +157,7 @@ class AuditResult:
     detectable_epsilon : float or None
         Power of the audit: the smallest detectable epsilon. Suppose that the mechanism had less
         noise, so that it needed this epsilon on this pair at the claimed delta. Then the audit
-        would refute the claim with probability about 0.9. `detectable` is an estimate. The value is
+        would refute the claim with probability about 0.9. This number is an estimate. The value is
         ``inf`` if no epsilon is detected with this probability. The value is None if the claim is
         refuted, if the result was computed, or if the distributions are not known well enough.
     notes : tuple of str

@@ -85,7 +85,7 @@ def check_inside(record: Record) -> None:
 def make_again(stored: Record, *, trust: bool = False) -> Record:
     """Make a record again in the same way.
 
-    With a directory, run only code inside it.
+    Unless `trust` is set, run only code inside the working directory.
     """
     origin = stored.origin
     if isinstance(stored, AuditResult) and origin.get("kind") == "function":

@@ -400,6 +400,9 @@ def history_words(
     return tuple(words)
 
 
+_EARLIER = "in an earlier run, "
+
+
 class Before:
     """Results of earlier runs in the directory that this run does not replace."""
 
@@ -454,8 +457,13 @@ class Before:
         return self.records
 
     def problems(self, ran: set[str]) -> list[str]:
-        """Return problems of earlier runs, with functions that were not run again."""
-        return self._lost + drop_rerun(() if self.run is None else self.run.problems, ran)
+        """Return problems of earlier runs, with functions and files that were not run again.
+
+        This run reports again what else is wrong, such as a table that cannot be read.
+        """
+        known = [] if self.run is None else [s.removeprefix(_EARLIER) for s in self.run.problems]
+        of_code = [s for s in known if ".py" in s.partition(": ")[0]]
+        return self._lost + [_EARLIER + s for s in drop_rerun(of_code, ran)]
 
     def skipped(self, ran: set[str]) -> list[str]:
         """Return what earlier runs skipped."""

@@ -163,7 +163,8 @@ def search(
     sampler : Sampler
         Source of draws. For example, trial 17 draws under the roles "search 17 look 0", ...
     budget : int
-        Draws per dataset, at least ``LEAST_BUDGET``. The search spends this whole budget.
+        Draws per dataset, at least ``LEAST_BUDGET``. The search spends them all, unless it ends
+        early.
     goal : Goal
         Goal of the audit: what the audit will certify.
     finals : int, optional
@@ -183,7 +184,8 @@ def search(
     -----
     1. The design consists of a shifted Sobol design of each space, with its centre and some
        corners, and of the given pairs of a portfolio. Each candidate gets `FIRST_DRAWS` draws or
-       more. Then the better half of the candidates gets twice as many draws in total, and so on.
+       more; in the smallest searches, it gets half of them. Then the better half of the candidates
+       gets twice as many draws in total, and so on.
     2. Local rounds make steps in some of the parameters around the best few distinct candidates.
        The radius of the steps shrinks. A quarter of the new candidates extend the design instead.
        Each local round is halved like the design.

@@ -80,7 +80,7 @@ class SearchRecord:
     pairs, spaces : int
         Numbers of given pairs and of spaces.
     untried : tuple of str
-        Number of pairs that were not tried because there were too few draws.
+        Names of the pairs that were not tried because there were too few draws.
     """
 
     space: str

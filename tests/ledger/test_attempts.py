@@ -422,10 +422,17 @@ def test_a_reading_that_does_not_end_as_declared_fails_the_run(fails, side):
     assert result.mismatch == f"a reading {how}, unlike declared: the other"
 
 
-@pytest.mark.parametrize("verdict", ["holds", "refuted", "holds_proof_broken"])
+@pytest.mark.parametrize("verdict", ["holds", "refuted", "holds_proof_broken", "wrong", ""])
 def test_what_can_be_tried_must_be_earned(verdict):
-    with pytest.raises(ArgumentError, match="must be AMBIGUOUS, VACUOUS, NOT_EXECUTABLE or OPEN"):
+    with pytest.raises(ArgumentError, match="one of 'ambiguous', 'vacuous', 'not executable', 'o"):
         ledger().conclude(verdict, "because")
+
+
+@pytest.mark.parametrize("words", ["not executable", "not_executable"])
+def test_a_verdict_may_be_named_by_its_words(words):
+    book = ledger()
+    book.conclude(words, "it names a bound of another paper")
+    assert book.result().verdict is LedgerVerdict.NOT_EXECUTABLE
 
 
 def test_undecided_is_a_verdict():

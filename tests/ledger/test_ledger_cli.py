@@ -172,12 +172,23 @@ def test_selected_statements_are_shown_and_the_rest_counted(home):
     result = dpaudit(home, "ledger", "paper", "-k", "p.wrong", "--jobs", "0", "--json", "a.json")
     assert result.code == 0
     assert list(table(result.out)) == ["p.wrong", "p.later"]
-    assert "4 statements: 1 refuted, 3 open (2 not run)" in result.out
+    assert "4 statements: 1 refuted, 3 open (2 not run, and not listed)" in result.out
     rows = json.loads((home.path / "a.json").read_text())
     assert [row["verdict"] for row in rows] == ["open", "open", "refuted", "open"]
     assert rows[0]["note"].startswith("not run: its check is audits/paper/ledger_part.py::twice")
     one = dpaudit(home, "ledger", "audits/paper/ledger_part.py::doubling", "--jobs", "0")
     assert list(table(one.out)) == ["p.wrong", "p.later"]
+
+
+def test_a_stored_row_whose_check_and_statement_are_gone_is_dropped(home):
+    dpaudit(home, "ledger", "paper", "--jobs", "0")
+    path, stated = home.path / PART, home.path / "audits" / "paper" / "statements.md"
+    path.write_text(CHECKS.partition('@statement("p.wrong"')[0])  # the last check
+    parts = stated.read_text().split("\n## ")
+    stated.write_text("\n## ".join(part for part in parts if not part.startswith("p.wrong")))
+    result = dpaudit(home, "ledger", "paper", "-k", "p.first", "--jobs", "0")
+    assert "p.wrong" not in table(result.out)
+    assert "3 statements" in result.out
 
 
 def test_what_is_stored_is_printed_without_running(home):

@@ -540,8 +540,8 @@ def test_tally_counts_what_rests_on_less():
     assert (found.weak, found.mismatches, found.not_run) == (1, 2, 1)
     lines = tally_lines([*ROWS, argued, alone, left])
     assert lines == [
-        "12 statements: 3 refuted, 1 ambiguous, 1 vacuous, 2 open (1 not run), 4 hold, "
-        "1 not executable",
+        "12 statements: 3 refuted, 1 ambiguous, 1 vacuous, 2 open (1 not run, and not listed), "
+        "4 hold, 1 not executable",
         "of these 2 not as declared, 1 by argument only, 1 whose mutant survived, 1 that held "
         "without a mutant, 1 with a weak attempt",
     ]

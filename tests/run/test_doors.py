@@ -239,7 +239,10 @@ def test_what_broke_off_now_is_not_shown_as_it_was(make):
     assert not kept["audit_mine::audit_two"]["current"]
     assert "disk on fire" in facts["problems"][0]
     run(home, "-k", "two")
-    assert "disk on fire" in stored(home)[2]["problems"][0]
+    now, earlier = stored(home)[2]["problems"]
+    assert now.startswith(f"{FILE}::audit_two: ")
+    assert earlier.startswith(f"in an earlier run, {FILE}::audit_one: ")
+    assert "disk on fire" in earlier
     home.put("mine.py", MODULE)
     assert run(home, "-k", "one").code == 0
     assert stored(home)[2]["problems"] == []

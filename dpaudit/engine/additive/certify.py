@@ -17,7 +17,7 @@ There are three cases, from the strongest to the weakest:
 The i-th centre of the left side is paired with the i-th centre of the right side. Then
 :class:`dpaudit.stats.PairedBet` certifies bounds for one event, or for two events that guess either
 side (see :meth:`~dpaudit.engine.additive.events.Candidate.pairs`). The epsilon at the claimed delta
-gets the share ``PRIMARY_SHARE`` of `failure_prob`. The delta at the claimed epsilon and the events
+gets the share ``FIRST_SHARE`` of `failure_prob`. The delta at the claimed epsilon and the events
 of the profile share the rest. Events, sides, epsilons and bets are frozen before the certifying
 draws.
 """
