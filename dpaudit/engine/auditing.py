@@ -26,7 +26,7 @@ from dpaudit.engine.explore import least_draws
 from dpaudit.engine.live import live_line
 from dpaudit.engine.sessions import facing_strategies, interactive
 from dpaudit.engine.task import Task, check_relation, divide
-from dpaudit.engine.views import seen_with_both_sides, side_channel
+from dpaudit.engine.views import inner_of, seen_with_both_sides, side_channel
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import (
@@ -366,9 +366,7 @@ def checked_task(
 
 def _shows_reports(mechanism: Any) -> bool:
     """Return whether a mechanism is `Longitudinal`, perhaps inside other wrappers."""
-    while isinstance(mechanism, Outcomes | Scored):
-        mechanism = mechanism.mechanism
-    return isinstance(mechanism, Longitudinal)
+    return isinstance(inner_of(mechanism), Longitudinal)
 
 
 def _checked_instrument(method: Any) -> Any:

@@ -27,9 +27,9 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import least_draws
 from dpaudit.engine.sessions import budget_mutants
 from dpaudit.engine.task import Task, divide
-from dpaudit.engine.views import side_channel, side_channel_mutants
+from dpaudit.engine.views import inner_of, side_channel, side_channel_mutants
 from dpaudit.errors import MechanismError, MechanismTimeout
-from dpaudit.mechanisms import TIME_IS_OVER, Outcomes, Scored, may_be_sequential, mechanism_name
+from dpaudit.mechanisms import TIME_IS_OVER, may_be_sequential, mechanism_name
 from dpaudit.mutants import (
     ALL,
     ALL_NOISE,
@@ -195,8 +195,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _bound(mechanism: Any) -> tuple[Any, dict[Any, Any]]:
     """Return the function of a mechanism, and the arguments that are bound to it."""
-    while isinstance(mechanism, Scored | Outcomes):
-        mechanism = mechanism.mechanism
+    mechanism = inner_of(mechanism)
     if not isinstance(mechanism, functools.partial):
         return mechanism, {}
     return mechanism.func, {**dict(enumerate(mechanism.args)), **mechanism.keywords}

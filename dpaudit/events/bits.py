@@ -30,7 +30,7 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.errors import ArgumentError
 from dpaudit.events.encoding import Column, Encoder
-from dpaudit.events.features import Feature
+from dpaudit.events.features import Feature, YesNo
 from dpaudit.events.scores import TableScore
 from dpaudit.neighbors import NeighborPair
 
@@ -234,10 +234,6 @@ class FloatAttack:
         positive = [s for s in scales if 0 < s < math.inf]
         return cls(_at_most(references, MAX_REFERENCES), _at_most(positive, MAX_SCALES))
 
-    def features(self, encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
-        """Return the features of :func:`bit_features` for these guesses."""
-        return bit_features(encoder, left, right, self.references, self.scales)
-
 
 def _at_most(values: Iterable[float], most: int) -> tuple[float, ...]:
     unique = dict.fromkeys(v + 0.0 for v in values if math.isfinite(v))
@@ -314,11 +310,7 @@ def _nice_scales(y: Floats) -> list[float]:
 
 
 def bit_features(
-    encoder: Encoder,
-    left: Floats,
-    right: Floats,
-    references: Sequence[float],
-    scales: Sequence[float],
+    encoder: Encoder, left: Floats, right: Floats, guesses: FloatAttack
 ) -> list[Feature]:
     """Return the features of the low bits of real coordinates.
 
@@ -328,10 +320,9 @@ def bit_features(
         The encoder of the outputs.
     left, right : ndarray, shape [size, k]
         Encoded exploration draws of both sides.
-    references : sequence of float
-        Values to which noise may have been added.
-    scales : sequence of float
-        Possible scales of this noise. Scales near the maximum likelihood estimate are also tried.
+    guesses : FloatAttack
+        Values to which noise may have been added, and its possible scales. Scales near the maximum
+        likelihood estimate are also tried.
 
     Returns
     -------
@@ -349,13 +340,13 @@ def bit_features(
         features.append(_of(j, Column(f"trailing zero bits of {name}"), trailing_zeros))
         features.append(_code(j, f"bits of {name}", *sides, 0.0))
         head = _MAX_REFERENCE_COLUMNS // len(chosen)
-        for reference in [r for r in references if r != 0][:head]:
+        for reference in [r for r in guesses.references if r != 0][:head]:
             words = f"{name} - {reference:.6g}" if reference > 0 else f"{name} + {-reference:.6g}"
             features.append(
                 _of(j, Column(f"granularity of {words}"), _after(granularity, reference))
             )
             features.append(_code(j, f"bits of {words}", *sides, reference))
-        for found in _explanations(*sides, references, scales):
+        for found in _explanations(*sides, guesses.references, guesses.scales):
             column = YesNo(f"{name} can come from {found}")
             features.append(replace(_of(j, column, found.read), ordered=False, learnt=True))
             blamed[found.side].setdefault(j, found)
@@ -363,15 +354,6 @@ def bit_features(
         features.append(Feature(Column("granularity of the finest coordinate"), _finest(real)))
         features += [_unexplained(side, found) for side, found in blamed.items() if len(found) > 1]
     return features
-
-
-@dataclass(frozen=True)
-class YesNo(Column):
-    """A column that holds only 1 and 0."""
-
-    def words(self, value: float) -> str:
-        """Return the words "yes" or "no"."""
-        return {1.0: "yes", 0.0: "no"}.get(value, "no answer")
 
 
 def _real(left: Floats, right: Floats, j: int) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.events.bits import FloatAttack
+from dpaudit.events.bits import FloatAttack, bit_features
 from dpaudit.events.cuts import choose, cut, is_plain, with_examples
 from dpaudit.events.encoding import Encoder
 from dpaudit.events.event import Goal, Selection
@@ -69,7 +69,7 @@ def all_scores(
     """
     seen = all_features(encoder, left, right)
     if float_attack is not None:
-        seen += float_attack.features(encoder, left, right)
+        seen += bit_features(encoder, left, right, float_attack)
     least = min(len(left), len(right))
     tables = []
     plain: list[Score] = []

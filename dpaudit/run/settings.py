@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from dpaudit import _validate
-from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
 """Draws per dataset of one audit, by profile, in rising order."""
-
-DEFAULT_SEED = 0
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
-from dpaudit.events.bits import FloatAttack
+from dpaudit.events.bits import FloatAttack, bit_features
 from dpaudit.events.encoding import Encoder
 from dpaudit.events.features import Feature
 from dpaudit.events.scores import FeatureScore, Score, TableScore
@@ -94,7 +94,7 @@ def attack(
     left, right = (encoder(x) for x in explored)
     half = EXPLORE // 2
     guesses = FloatAttack.for_pair(pair, claim)
-    features = [mutant(f) for f in guesses.features(encoder, left[:half], right[:half])]
+    features = [mutant(f) for f in bit_features(encoder, left[:half], right[:half], guesses)]
     best = max(
         (
             (*cut, score)
