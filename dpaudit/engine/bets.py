@@ -491,15 +491,12 @@ class Game:
                 self.checks[side].add(drawn, np.array(fired), watched)
                 answers[side] = {key: answers_of(sides) for key, sides in made.items()}
                 total[side] += answers[side][first]
-            asked = [(bet.chosen, bet.seen, bet.bet_share) for bet in bets]
+            asked = []
             for row, bet in enumerate(bets):
                 of_left, of_right = (answers[side][id(bet.chosen)] for side in SIDES)
                 self.wealths[row] += bet.wager.log_growth(of_left, of_right)
-                asked[row] = (
-                    bet.chosen,
-                    (bet.seen[0] + of_left, bet.seen[1] + of_right),
-                    bet.bet_share,
-                )
+                seen = bet.seen[0] + of_left, bet.seen[1] + of_right
+                asked.append((bet.chosen, seen, bet.bet_share))
             bets = lay(asked, self.levels, self.point[1])
             self.spent += len(outputs[0])
             self.most = np.maximum(self.most, self.log_wealth)

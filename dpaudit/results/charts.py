@@ -755,6 +755,7 @@ def landscape(result: AuditResult) -> Chart:
     claim = 1.0 if is_ratio else result.claimed_epsilon
     top = 1.15 * max((*(trial.expected_epsilon for trial in trials), claim)) or 1.0
     label = "expected, of the claim" if is_ratio else "expected epsilon"
+    best = next(iter(ranking(record, 1)), None)
     panels = []
     for at, (name, own) in enumerate(values.items()):
         x, places = _parameter_axis(short(name, 30), [value for _, value in own])
@@ -762,7 +763,7 @@ def landscape(result: AuditResult) -> Chart:
         winner = []
         for place, (trial, _) in zip(places, own, strict=True):
             points.setdefault(trial.stage, []).append((place, trial.expected_epsilon))
-            if trial is ranking(record, 1)[0]:
+            if trial is best:
                 winner.append((place, trial.expected_epsilon))
         series = [
             Series("dots", _STAGES.get(stage, "muted"), dots, stage, size=2.6)
