@@ -11,11 +11,12 @@ The column `published` is the certified number of the reference log of its autho
 to 1.07e7 draws for each pair and stage, and 2e8 draws at the end, at failure probability 0.1. The
 column `method` is that method with as many draws as dpaudit. It spends a quarter of the draws on
 one logistic regression for each pattern, a quarter on the choice of the pair, and the rest on the
-final bound. The column `dpaudit` is a default audit without mutants. Both columns are medians over
-seeds. With `--ours`, the method is left out.
+final bound. The column `dpaudit` is a default audit without mutants. These two columns are medians
+over seeds. With `--ours`, the method is left out.
 
-The column `known` is what all draws certify if the best pair of the portfolio and its best set of
-answers are known, by two Clopper-Pearson bounds. It is computed from the exact distribution of the
+The column `known` is what two Clopper-Pearson bounds give at the expected counts of all draws, for
+the best pair of the portfolio and its best set of answers. So no choice of a pair and a set of
+answers usually certifies more by such bounds. It is computed from the exact distribution of the
 answers of sparse vectors 1, 2 and 4.
 """
 

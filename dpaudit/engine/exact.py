@@ -146,6 +146,9 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
     if refuted and delta <= allowed:  # outcomes exceed it that may be rounding errors
         refuted, needs = False, needed(allowed)
         epsilon = max(at for at, _ in needs.values())
+    if not refuted:  # what exceeds the claim may be a rounding error
+        epsilon, delta = min(epsilon, point[0]), min(delta, point[1])
+        profile = np.minimum(profile, task.claimed)
     likelier = max(needs, key=lambda side: needs[side])
     p, q = directions[likelier]
     inside = p > np.exp(min(point[0], 700.0)) * q

@@ -261,7 +261,7 @@ class OneRun:
         if end - edge <= 1e-9 * size:  # too close for bins of their own
             edge, end = edge - 1e-3 * max(size, 1.0), end + 1e-3 * max(size, 1.0)
         edges = np.linspace(edge, end, _BINS + 1)
-        low = self.scores[lows[-1]] if len(lows) else -math.inf
+        low = max(self.scores[lows[-1]], -FARTHEST) if len(lows) else -math.inf
         left, right = (
             tuple(np.histogram(shown[own], edges)[0].tolist())
             for own in (self.included, ~self.included)
@@ -272,7 +272,7 @@ class OneRun:
             tuple(edges.tolist()),
             left,
             right,
-            tuple((edges[1:] > high).tolist()),
+            (*(edges[1:-1] > high).tolist(), True),  # the last bin holds its right edge
             tuple((edges[:-1] <= low).tolist()),
         )
         return Witness(words, "left", counts[0], *worst, right=counts[1]), histogram

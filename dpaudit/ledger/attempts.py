@@ -185,13 +185,13 @@ class Ledger(Attack):
     def conclude(self, verdict: LedgerVerdict | str, why: str) -> None:
         """Set a verdict that does not follow from the attempts alone, with a reason.
 
-        Use AMBIGUOUS if the statement is too vague to be tested. Use VACUOUS if the hypotheses
-        cannot be met, and give the smallest size at which they can be met. Use NOT_EXECUTABLE if
-        nothing can be run. Use OPEN if there is neither a proof nor a counterexample. No other
+        Use "ambiguous" if the statement is too vague to be tested. Use "vacuous" if the hypotheses
+        cannot be met, and give the smallest size at which they can be met. Use "not executable" if
+        nothing can be run. Use "open" if there is neither a proof nor a counterexample. No other
         verdict can be set, because other verdicts follow from the attempts.
         """
         known = {one.words: one for one in _DECLARABLE}
-        named = verdict.replace("_", " ")
+        named = verdict.replace("_", " ") if isinstance(verdict, str) else ""
         if named not in known:
             raise ArgumentError(
                 f"verdict must be one of {', '.join(map(repr, known))}, because other verdicts "

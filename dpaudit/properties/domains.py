@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,7 @@ class Domain:
         axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
         if not axes:
             return [self]
-        choices = [_representatives(_values(self.parts[axis])) for axis in axes]
+        choices = [_representatives(sorted(set(_values(self.parts[axis])))) for axis in axes]
         some = []
         inner = [set(lengths[1:-1]) for lengths in choices]
         for lengths in sorted(
@@ -142,18 +142,19 @@ class Domain:
     def corners(self) -> Iterator[NDArray[np.float64]]:
         """Yield the middle of the unit cube, and then corners.
 
-        In the first corners, all numbers of a part are equal: at one end for all parts, then for
-        all parts but one, and so on. Last, one number of an array lies at the other end.
+        First, all numbers of a part are equal: at one end for all parts, or for all parts but one.
+        Then, in turns, more parts lie at the other end, or one number of an array does.
         """
         spans = [span for _, _, span in self._spans() if span]
         yield np.full(self.dimension, 0.5)
-        for moved in range(len(spans) // 2 + 1):
-            for parts in itertools.combinations(range(len(spans)), moved):
-                end = np.zeros(len(spans))
-                end[list(parts)] = 1.0
-                yield np.repeat(end, spans)
-                if 2 * moved < len(spans):  # otherwise another combination
-                    yield np.repeat(1.0 - end, spans)
+        moved = range(len(spans) // 2 + 1)  # more at one end are fewer at the other end
+        yield from itertools.chain.from_iterable(_at_ends(spans, n) for n in moved[:2])
+        further = itertools.chain.from_iterable(_at_ends(spans, n) for n in moved[2:])
+        for both in itertools.zip_longest(further, self._single(spans)):
+            yield from (u for u in both if u is not None)
+
+    def _single(self, spans: Sequence[int]) -> Iterator[NDArray[np.float64]]:
+        """Yield corners in which only one number of an array lies at the other end."""
         for end in (np.zeros(self.dimension), np.ones(self.dimension)):
             for j in np.flatnonzero(np.repeat(np.array(spans) > 1, spans)):
                 other = end.copy()
@@ -182,6 +183,16 @@ class Domain:
         return st.fixed_dictionaries({key: _strategy(part) for key, part in self.parts.items()})
 
 
+def _at_ends(spans: Sequence[int], moved: int) -> Iterator[NDArray[np.float64]]:
+    """Yield corners with equal numbers in each part, of which `moved` lie at the other end."""
+    for parts in itertools.combinations(range(len(spans)), moved):
+        end = np.zeros(len(spans))
+        end[list(parts)] = 1.0
+        yield np.repeat(end, spans)
+        if 2 * moved != len(spans):  # otherwise another combination
+            yield np.repeat(1.0 - end, spans)
+
+
 def _is_length(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
@@ -193,7 +204,7 @@ def _values(part: Any) -> tuple[Any, ...]:
     return tuple(part.values) if isinstance(part, Choice) else (part,)
 
 
-def _representatives(values: tuple[int, ...]) -> list[int]:
+def _representatives(values: Sequence[int]) -> list[int]:
     """Return all values, or only both ends and more values near the lower end."""
     if len(values) <= _MOST_LENGTHS:
         return list(values)

@@ -175,7 +175,7 @@ _REJECTED_TOO_MANY = 0.9
 _ATTEMPTS = 10
 _PLATEAU = 1e-9
 _LEAST_STEP = 1e-4
-_LEAST_CORNERS = 9  # of each domain: the middle, and all corners of three parts with equal numbers
+_CORNERS = 8  # of each of several domains: all corners of three parts with equal numbers
 
 
 def falsify(
@@ -364,7 +364,7 @@ def _search(
     for attempt in range(_ATTEMPTS * bool(domains)):  # repeated if many cases were rejected
         if judge.counterexample is None and judge.judged < wanted:
             rng = np.random.default_rng([seed, attempt])
-            _evolve(domains, judge, wanted - judge.judged, rng)
+            _evolve(domains, judge, wanted - judge.judged, rng, corners=attempt == 0)
     if judge.counterexample is not None and shrinks:
         simplify(judge, domains, shrinks)
     return judge
@@ -420,31 +420,39 @@ Found = tuple[float, Domain, NDArray[np.float64]]
 """The ratio of a case, its domain, and its point in the unit cube of the domain."""
 
 
-def _evolve(domains: Sequence[Domain], judge: Judge, budget: int, rng: np.random.Generator) -> None:
+def _evolve(
+    domains: Sequence[Domain],
+    judge: Judge,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    corners: bool,
+) -> None:
     """Increase the ratio from the best corner, and from the best of a few random points.
 
     Steps of a (1 + 1) evolution strategy stay in one domain.
     """
     found: list[Found] = []
 
-    def tried(domain: Domain, u: NDArray[np.float64]) -> float | None:
+    def tried(domain: Domain, u: NDArray[np.float64]) -> None:
         tight = judge(domain.at(u))
         if tight is not None:
             found.append((tight, domain, u))
-        return tight
 
-    for domain, u in _corners(domains, budget // 4 if len(domains) == 1 else budget // 2):
+    most = budget // 4 if len(domains) == 1 else budget // 2
+    for domain, u in _corners(domains, most) if corners else ():
         tried(domain, u)
         if judge.counterexample is not None:
             return
-    left = budget - len(found)
+    left = max(budget - len(found), 0)
     restarts = max(2, min(8, left // 50))
+    turns = itertools.cycle([domains[at] for at in rng.permutation(len(domains))])
     for restart in range(restarts):
         if restart:  # only the first one begins at a corner
             found.clear()
-        tries = max(left // (4 * restarts), 1)
-        for _ in range(tries):
-            domain = domains[int(rng.integers(len(domains)))]
+        share = left // restarts + (restart < left % restarts)
+        tries = max(share // 4, 1)
+        for domain in itertools.islice(turns, tries):
             tried(domain, rng.random(domain.dimension))
         if judge.counterexample is not None:
             return
@@ -452,7 +460,7 @@ def _evolve(domains: Sequence[Domain], judge: Judge, budget: int, rng: np.random
             continue
         value, domain, here = max(found, key=lambda one: one[0])
         step = 0.3
-        for _ in range(max(left // restarts - tries, 1)):
+        for _ in range(max(share - tries, 1)):
             there = _step(here, step, rng)
             tight = judge(domain.at(there))
             if judge.counterexample is not None:
@@ -466,14 +474,22 @@ def _evolve(domains: Sequence[Domain], judge: Judge, budget: int, rng: np.random
 
 
 def _corners(domains: Sequence[Domain], most: int) -> Iterator[tuple[Domain, NDArray[np.float64]]]:
-    """Yield at most `most` corners of the first domains, but a few of one domain at least.
+    """Yield corners: of one domain the first ones, or the middles of domains and then the corners.
 
-    An example is the corner in which all items of the data are 0 and all items of a new user are 1.
+    Of several domains, the first ones get most of the corners. An example of a corner is that all
+    items of the data are 0 and all items of a new user are 1.
     """
-    least = max(most // len(domains), 3 if len(domains) == 1 else _LEAST_CORNERS)
-    for domain in domains[: max(most // least, 1)]:
-        for u in itertools.islice(domain.corners(), least):
-            yield domain, u
+    if len(domains) == 1:
+        yield from ((domains[0], u) for u in itertools.islice(domains[0].corners(), max(most, 3)))
+        return
+    middles = domains[: max(most // 2, 1)]
+    yield from ((domain, next(domain.corners())) for domain in middles)
+    others = (
+        (domain, u)
+        for domain in domains
+        for u in itertools.islice(domain.corners(), 1, 1 + _CORNERS)
+    )
+    yield from itertools.islice(others, max(most - len(middles), 0))
 
 
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:

@@ -24,6 +24,7 @@ from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current, root_of
 from dpaudit.run.settings import RunSettings, selected_by
 from dpaudit.store import (
+    EARLIER,
     JOURNAL,
     RESULTS,
     History,
@@ -336,6 +337,8 @@ class AuditSession:
             facts |= more
             self._missing += missing
         problems = [*self.problems, *self._missing]
+        known = self.before.problems(self._ran)
+        known = [problem for problem in known if problem.removeprefix(EARLIER) not in problems]
         return StoredRun(
             profile=self.settings.profile,
             seed=self.settings.seed,
@@ -345,7 +348,7 @@ class AuditSession:
             family_wise_error=family_wise_error(self.records),
             started=self._started,
             seconds=round(time.perf_counter() - self._begun, 2),
-            problems=tuple(dict.fromkeys([*problems, *self.before.problems(self._ran)])),
+            problems=tuple(dict.fromkeys([*problems, *known])),
             skipped=tuple(dict.fromkeys([*self._skipped, *self.before.skipped(self._ran)])),
             kept=tuple(older for _, older in kept),
             facts=facts,
@@ -398,9 +401,6 @@ def history_words(
             "plain values to the mechanism"
         )
     return tuple(words)
-
-
-_EARLIER = "in an earlier run, "
 
 
 class Before:
@@ -457,13 +457,9 @@ class Before:
         return self.records
 
     def problems(self, ran: set[str]) -> list[str]:
-        """Return problems of earlier runs, with functions and files that were not run again.
-
-        This run reports again what else is wrong, such as a table that cannot be read.
-        """
-        known = [] if self.run is None else [s.removeprefix(_EARLIER) for s in self.run.problems]
-        of_code = [s for s in known if ".py" in s.partition(": ")[0]]
-        return self._lost + [_EARLIER + s for s in drop_rerun(of_code, ran)]
+        """Return problems of earlier runs, except those of functions and files that ran again."""
+        known = drop_rerun(() if self.run is None else self.run.problems, ran)
+        return self._lost + [EARLIER + problem.removeprefix(EARLIER) for problem in known]
 
     def skipped(self, ran: set[str]) -> list[str]:
         """Return what earlier runs skipped."""

@@ -392,11 +392,15 @@ class _Search:
             rounds.append(max(rounds[-1] // 2, LAST))
         if self.left_over < _LEAST_FINAL * sum(rounds):
             rounds = rounds[:1]
+        others: list[Candidate] = []  # those that lost, the best first
         for done, count in enumerate(rounds):
-            finalists, others = best_first(finalists)[:count], best_first(finalists)[count:]
+            ranked = best_first(finalists)
+            finalists, others = ranked[:count], ranked[count:] + others
             for candidate in others:
                 candidate.stage = SEMIFINAL
             finalists = self._judge(finalists, self.left_over // (len(rounds) - done))
+            if not finalists:  # the mechanism failed on all of them
+                finalists, others = others[:LAST], others[LAST:]
             if not finalists:
                 raise self.candidates.none_left()
         return best_first(finalists)[0]

@@ -5,7 +5,7 @@ The results are versioned, written atomically, sealed, and checked when they are
 
 from dpaudit._files import write_atomic
 from dpaudit.store.history import History, HistoryLine, add_to_history, read_history
-from dpaudit.store.journal import JOURNAL, append, drop_rerun
+from dpaudit.store.journal import EARLIER, JOURNAL, append, drop_rerun
 from dpaudit.store.lock import Lock, hold
 from dpaudit.store.records import (
     AUDIT,
@@ -41,6 +41,7 @@ from dpaudit.store.runs import (
 
 __all__ = [
     "AUDIT",
+    "EARLIER",
     "JOURNAL",
     "RESULTS",
     "History",

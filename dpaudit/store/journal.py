@@ -82,7 +82,11 @@ def entries(out: Path, run: str) -> list[Entry]:
     return found
 
 
+EARLIER = "in an earlier run, "
+"""Beginning of a problem that an earlier run reported."""
+
+
 def drop_rerun(sentences: Iterable[str], ran: Sequence[str] | set[str]) -> list[str]:
     """Return the sentences except those about functions that ran again or about their files."""
-    again = {*ran, *(node.partition("::")[0] for node in ran)}
-    return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]
+    again = tuple(f"{node}: " for node in {*ran, *(node.partition("::")[0] for node in ran)})
+    return [s for s in sentences if not s.removeprefix(EARLIER).startswith(again)]

@@ -89,6 +89,26 @@ def test_infinite_epsilon_is_a_violation_however_rare() -> None:
     assert result.verdict is Verdict.REFUTED
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "p", "q"),
+    [
+        (1.0, [0.25 * (1 + 5e-10), 0.75 * (1 - 5e-10 / 3)], [0.25 / math.e, 1 - 0.25 / math.e]),
+        (0.0, [0.5 + 5e-16, 0.5 - 5e-16], [0.5, 0.5]),
+        (1.0, [0.5, 0.5 - 1e-16, 1e-16], [0.5, 0.5, 0.0]),
+    ],
+)
+def test_nothing_is_certified_above_a_claim_that_is_not_refuted(
+    epsilon: float, p: list[float], q: list[float]
+) -> None:
+    result = _audit(_two(p, q), PureDP(epsilon))
+    assert result.verdict is Verdict.NO_POWER
+    assert result.certified_epsilon <= epsilon
+    assert result.certified_delta == 0.0
+    assert (
+        np.array(result.profile.certified_delta) <= np.array(result.profile.claimed_delta)
+    ).all()
+
+
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.25)])
 @pytest.mark.parametrize("scale", [1e-30, 1e-16])
 def test_what_may_be_a_rounding_error_is_neither_refuted_nor_certified(

@@ -512,6 +512,7 @@ def test_scores_that_are_almost_equal_or_huge_have_a_picture(size):
     scores = np.where(coins, size, np.nextafter(size, 0.0) if size == 1.0 else -size)
     histogram = dpaudit.audit_one_run(scores, coins, PureDP(1.0)).diagnostics.histogram
     assert (sum(histogram.left), sum(histogram.right)) == (20, 40)
+    assert histogram.inside[-1]
 
 
 @pytest.mark.slow

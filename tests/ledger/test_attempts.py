@@ -422,7 +422,7 @@ def test_a_reading_that_does_not_end_as_declared_fails_the_run(fails, side):
     assert result.mismatch == f"a reading {how}, unlike declared: the other"
 
 
-@pytest.mark.parametrize("verdict", ["holds", "refuted", "holds_proof_broken", "wrong", ""])
+@pytest.mark.parametrize("verdict", ["holds", "refuted", "holds_proof_broken", "wrong", "", None])
 def test_what_can_be_tried_must_be_earned(verdict):
     with pytest.raises(ArgumentError, match="one of 'ambiguous', 'vacuous', 'not executable', 'o"):
         ledger().conclude(verdict, "because")

@@ -533,7 +533,34 @@ def test_no_pair_of_few_users_is_moved_to_other_places() -> None:
     assert search(where, sampler, 1000, goal(), rng=rng).pair in where.pairs
 
 
-@pytest.mark.parametrize("answers", [12, 30, 58])
+def test_if_the_last_pairs_of_few_users_fail_another_pair_wins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    last: list[bool] = []
+    judge = halving._Search._judge
+
+    def watched(self: Any, finalists: Any, draws: int) -> Any:
+        last.extend([True] * (len(finalists) == halving.LAST))
+        return judge(self, finalists, draws)
+
+    def fails(data: Array, size: int, *, rng: Generator) -> Array:
+        if len(data) < 3 and last:
+            raise ValueError("too few users")
+        seen = data.sum() if len(data) < 3 else 0.0  # so that pairs of few users lead
+        return seen + rng.laplace(scale=0.1, size=size)
+
+    few = tuple(NeighborPair(np.array([0.0, 1.0]), np.array([0.0, x])) for x in (2.0, 3.0))
+    more = tuple(NeighborPair(np.array([0.0, 1, 1]), np.array([0.0, 1, x])) for x in (2.0, 3.0))
+    where = neighbors.Portfolio("tiny", few + more, small=few)
+    monkeypatch.setattr(halving._Search, "_judge", watched)
+    sampler = Sampler(fails, seed=0, labels=("test", "mechanism"))
+    rng = generator(0, "test", "mechanism", "search")
+    found = search(where, sampler, 2000, goal(), rng=rng)
+    assert last
+    assert found.pair in more
+
+
+@pytest.mark.parametrize("answers", [12, 30])
 def test_a_search_of_few_users_without_an_answer_says_so(answers: int) -> None:
     """The mechanism fails on all pairs in the design, or in a round of the finalists."""
     left = [answers]
