@@ -5,6 +5,7 @@ The engine also plans the number of draws.
 
 from dpaudit.engine.auditing import (
     ALL_MUTANTS,
+    DEFAULT_DRAWS,
     MIN_DRAWS,
     NOISE,
     Pairs,
@@ -24,6 +25,7 @@ from dpaudit.engine.task import Run
 
 __all__ = [
     "ALL_MUTANTS",
+    "DEFAULT_DRAWS",
     "MIN_DRAWS",
     "NOISE",
     "Bound",

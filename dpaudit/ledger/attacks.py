@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
-from dpaudit.engine import NOISE, Settings, audit
-from dpaudit.engine.auditing import DEFAULT_DRAWS
+from dpaudit.engine import DEFAULT_DRAWS, NOISE, Settings, audit
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.cases import Cases, Changed, is_domain
 from dpaudit.ledger.paper import Statement

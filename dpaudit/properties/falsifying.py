@@ -476,7 +476,7 @@ def _evolve(
 def _corners(domains: Sequence[Domain], most: int) -> Iterator[tuple[Domain, NDArray[np.float64]]]:
     """Yield corners: of one domain the first ones, or the middles of domains and then the corners.
 
-    Of several domains, the first ones get most of the corners. An example of a corner is that all
+    The first of several domains get most of the corners. An example of a corner is that all
     items of the data are 0 and all items of a new user are 1.
     """
     if len(domains) == 1:
