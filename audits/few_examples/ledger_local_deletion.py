@@ -80,8 +80,9 @@ def local_deletion(ledger):
 
     @ledger.identity("our test, six users and three items, any A", **SIX, ways=0, examples=80,
                      order=Choice((False, True)), mutant={"ways": 1}, extremal=[
-                         {**LATE, "order": o, "r": 3, "share": d, "part": e}
-                         for o in (False, True) for d in (0.0, 0.1) for e in (0.4, 1000.0)],
+                         {**LATE, "order": o, "r": 3, "share": d, "part": e, "total": total}
+                         for o in (False, True) for d in (0.0, 0.1) for e in (0.4, 1000.0)
+                         for total in (3, 4)],
                      )  # fmt: skip
     def six(order, items, m, rows, table, total, r, part, share, cells, ways):
         """Test sets of `total` users; the mutant tests sets of one user less."""

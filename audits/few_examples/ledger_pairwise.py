@@ -91,7 +91,8 @@ def user_sensitivity(ledger):
     The bound is attained for tau <= m, if one user moves from -tau to tau. For tau > m, the
     sensitivity is 2 m. Without clipping, the sensitivity is 2 m, as in group privacy.
     """
-    domain = {**TABLE, "tau": Interval(0.1, 5.0), "loose": 1.0, "extremal": [{**FROM, "tau": 2.0}]}
+    domain = {**TABLE, "tau": Interval(0.1, 5.0), "loose": 1.0}
+    domain |= {"extremal": [{**FROM, "tau": tau} for tau in (2.0, 3.0)]}
 
     @ledger.falsify("users of three items", mutant={"loose": 2.0}, end_to_end=True, **domain)
     def moved(psi, items, other, tau, loose):

@@ -172,7 +172,7 @@ MUTANT_FACTOR = 0.5
 
 _SHRINKS = 500  # largest number of cases for the simplification of a counterexample
 _REJECTED_TOO_MANY = 0.9
-_ATTEMPTS = 10
+_ATTEMPTS, _LEAST_BUDGET = 30, 20  # if many cases are rejected, the search is repeated
 _PLATEAU = 1e-9
 _LEAST_STEP = 1e-4
 _CORNERS = 8  # of each of several domains: all corners of three parts with equal numbers
@@ -364,7 +364,8 @@ def _search(
     for attempt in range(_ATTEMPTS * bool(domains)):  # repeated if many cases were rejected
         if judge.counterexample is None and judge.judged < wanted:
             rng = np.random.default_rng([seed, attempt])
-            _evolve(domains, judge, wanted - judge.judged, rng, corners=attempt == 0)
+            budget = max(wanted - judge.judged, min(examples, _LEAST_BUDGET))
+            _evolve(domains, judge, budget, rng, corners=attempt == 0)
     if judge.counterexample is not None and shrinks:
         simplify(judge, domains, shrinks)
     return judge
