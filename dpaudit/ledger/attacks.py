@@ -143,8 +143,8 @@ class Attack:
         examples : int, optional
             Smallest number of cases that each search judges. The profile sets the default.
         extremal : iterable of dict
-            Hand-built cases, which are judged first. Keywords that a case does not give must be
-            constants.
+            Hand-built cases, which are judged first. A case may omit constants, and lengths that
+            follow from its arrays.
         exact : dict or callable, optional
             The same sides in exact arithmetic: the function with some keywords changed, or another
             function.
