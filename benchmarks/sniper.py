@@ -15,9 +15,8 @@ final bound. The column `dpaudit` is a default audit without mutants. These two 
 over seeds. With `--ours`, the method is left out.
 
 The column `known` is what two Clopper-Pearson bounds give at the expected counts of all draws, for
-the best pair of the portfolio and its best set of answers. So no choice of a pair and a set of
-answers usually certifies more by such bounds. It is computed from the exact distribution of the
-answers of sparse vectors 1, 2 and 4.
+the best given pair of the portfolio and its best set of answers. It is computed from the exact
+distribution of the answers of sparse vectors 1, 2 and 4.
 """
 
 from __future__ import annotations
