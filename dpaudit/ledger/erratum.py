@@ -40,6 +40,7 @@ _LOOK = """\
 #show heading.where(level: 3): set text(size: 10.5pt)
 #let horizontalrule = line(length: 100%)
 """
+_FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 _MATHML = "http://www.w3.org/1998/Math/MathML"
 _ATTRIBUTES = {
     "accent", "columnalign", "columnlines", "columnspacing", "depth", "display", "displaystyle",
@@ -60,6 +61,7 @@ def fill_page(template: str, run: StoredRun, **values: Any) -> str:
         run=run,
         started=words.moment(run.started),
         mathml=mathml,
+        with_formulas=with_formulas,
         ratio=ratio_words,
         exact=exact,
         parts=parts_of,
@@ -337,6 +339,18 @@ def mathml(latex: str, display: str = "block") -> Markup:
         return Markup(_without_links(found))
     except Exception:  # the converter is an extra package and may raise any exception
         return Markup("<code>") + escape(latex) + Markup("</code>")
+
+
+def with_formulas(text: str) -> Markup:
+    """Return a text in which each formula between dollar signs is MathML.
+
+    As in Markdown, no formula begins or ends with a space, and no digit follows it. So prices stay
+    as they are.
+    """
+    parts = _FORMULA.split(text)
+    return Markup("").join(
+        mathml(part, "inline") if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
 
 
 def _without_links(found: str) -> str:

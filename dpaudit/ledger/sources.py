@@ -32,7 +32,7 @@ class Tracer:
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = [str(folder) for folder in folders]
+        self._folders = tuple(str(folder) for folder in folders)
         self._left = _CALLS
         self.entered: dict[str, set[Function]] = {"left": set(), "right": set()}
         self.called: dict[str, set[Function]] = {"left": set(), "right": set()}
@@ -78,7 +78,7 @@ class Tracer:
                 self.entered[side].add(function)
 
     def _is_algorithm(self, code: CodeType) -> bool:
-        return any(code.co_filename.startswith(folder) for folder in self._folders)
+        return code.co_filename.startswith(self._folders)
 
 
 _NOTED = next(
@@ -93,8 +93,12 @@ def _side_of_call(frame: FrameType) -> str:
     sides = _sides(frame.f_code)
     if not sides:
         return ""
-    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    return sides.get(positions, "")
+    return sides.get(_positions(frame.f_code)[frame.f_lasti // 2], "")
+
+
+@functools.cache
+def _positions(code: CodeType) -> list[Any]:
+    return list(code.co_positions())
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from dpaudit.ledger.coverage import erratum_problems, open_row
-from dpaudit.ledger.erratum import mathml
+from dpaudit.ledger.erratum import mathml, with_formulas
 from dpaudit.ledger.paper import Convention, Erratum, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
 from dpaudit.ledger.section import STATEMENTS
@@ -383,6 +383,13 @@ def test_a_formula_that_cannot_be_read_stays_as_it_was_written():
     assert mathml(r"\right) \left<b>").startswith("<code>")
     assert "<b>" not in mathml("a <b> c")
     assert "<script>" not in mathml(r"\text{<script>alert(1)</script>}")
+
+
+def test_formulas_between_dollar_signs_are_mathematics_and_prices_are_not():
+    found = with_formulas(r"Between $5 and $6, a < b and $\frac{a}{b}$ is below $c$.")
+    assert found.startswith("Between $5 and $6, a &lt; b and <math") and found.endswith("</math>.")
+    assert found.count("<math") == 2 and "<mfrac>" in found
+    assert with_formulas("<script>").startswith("&lt;")
 
 
 def test_edges_and_conventions_are_told(authors):
