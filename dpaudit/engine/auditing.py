@@ -89,9 +89,10 @@ class Settings:
         Directory in which every call of the mechanism is stored as soon as it is made. An
         interrupted audit resumes where it stopped. An audit of another claim, with the same `id`,
         `seed` and `draws`, reuses the stored draws. Do not choose this other claim because of the
-        results of the first audit. If you do, `failure_prob` no longer holds. Stored calls are
-        refused if the mechanism's file or its bound values have changed. Changes in modules that
-        the file imports are not detected.
+        results of the first audit. If you do, `failure_prob` no longer holds. If the mechanism's
+        file, its bound values, a module that the file imports or the version of an imported package
+        has changed, the calls are made again. Data that the mechanism reads from files are not
+        compared.
     progress : callable or False, optional
         ``progress(done, total, stage)`` is called after each call and at the start of each stage,
         with the number of draws made, the number planned, and what the audit does, in words. By

@@ -26,6 +26,7 @@ from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
 from dpaudit.mechanisms import STATE_FAULTS, TIME_IS_OVER, mechanism_name
 from dpaudit.mutants import ALL_NOISE, BUDGET, KINDS, NO_CHANGE
+from dpaudit.neighbors import Portfolio
 from dpaudit.results import (
     AuditResult,
     Diagnostics,
@@ -369,6 +370,12 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
             f" This pair has relation {found.pair.relation}. If the claim is only meant for "
             f"{others}, give this relation to the claim."
         )
+    items = task.space.items if isinstance(task.space, Portfolio) else None
+    if items and isinstance(found.pair.left, np.ndarray):
+        words += (
+            f" The audit chose data with {items} items, or columns, for each user. If yours have "
+            "another number, pass neighbors.portfolio(m=...)."
+        )
     return words
 
 
@@ -414,7 +421,8 @@ def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, fam
             return (
                 f"Use about {draws:,} draws per dataset (draws={draws}). {words} epsilon = "
                 f"{needed:.3g}, but {epsilon:g} is claimed, and this number of draws would "
-                "refute it with probability about 0.9."
+                "refute it with probability about 0.9. Or write the mechanism as AdditiveNoise, "
+                "whose epsilon is computed from its noise."
             )
     return ""
 

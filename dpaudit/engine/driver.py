@@ -228,6 +228,6 @@ def _note_on_items(task: Task, mechanism: Any, found: Certificate) -> tuple[str,
         return ()
     return (
         f"The claim is refuted for users with {space.items} items. For users with one item each, "
-        f"a search with {draws:,} draws found no violation. If the claim protects one item, pass "
-        "neighbors.portfolio(m=1).",
+        f"a search with {draws:,} draws found no violation. If the claim protects one item, or if "
+        "each user has only one, pass neighbors.portfolio(m=1).",
     )

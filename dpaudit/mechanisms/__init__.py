@@ -4,6 +4,14 @@ from dpaudit.mechanisms.additive import AdditiveNoise, slack
 from dpaudit.mechanisms.children import ChildError, in_child, limit_memory
 from dpaudit.mechanisms.command import Command
 from dpaudit.mechanisms.composition import Composition, Step, is_computed
+from dpaudit.mechanisms.imports import (
+    PACKAGE,
+    SELF,
+    Dependencies,
+    dependencies,
+    is_installed,
+    is_own,
+)
 from dpaudit.mechanisms.independence import (
     SUSPICION,
     Call,
@@ -66,6 +74,8 @@ __all__ = [
     "DPSGD",
     "LEVELS",
     "NOT_UPDATED",
+    "PACKAGE",
+    "SELF",
     "SQL",
     "STATE_FAULTS",
     "SUSPICION",
@@ -76,6 +86,7 @@ __all__ = [
     "Cluster",
     "Command",
     "Composition",
+    "Dependencies",
     "ExactMechanism",
     "Fault",
     "IndependenceCheck",
@@ -106,11 +117,14 @@ __all__ = [
     "checked_workers",
     "code_digest",
     "counts_changes",
+    "dependencies",
     "generator",
     "global_generators_kept",
     "in_child",
     "is_computed",
     "is_constant",
+    "is_installed",
+    "is_own",
     "is_seeded",
     "joined",
     "kind_of",

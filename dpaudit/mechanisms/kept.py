@@ -15,6 +15,8 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._files import inside, read_arrays, read_regular, write_atomic
-from dpaudit._json import decode, loads
+from dpaudit._json import loads
 from dpaudit.data import digest, object_array
 from dpaudit.errors import StoreError
+from dpaudit.mechanisms.imports import dependencies
 from dpaudit.mechanisms.protocols import mechanism_name
 
 Array = NDArray[Any]
 
-_MANIFEST = "mechanism.json"
-_LARGEST = 2**16  # bytes of the manifest
+_CODE = (".py", *EXTENSION_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -49,38 +51,25 @@ class Kept:
     def of(cls, folder: str | os.PathLike[str], mechanism: Any, role: str) -> Kept:
         """Return the stored calls of a mechanism.
 
-        Each role, such as a mutant, has its own folder.
+        Each role, such as a mutant, has its own folder. So has each version of the mechanism's
+        code, of the values bound in it, and of the packages that it imports.
 
         Raises
         ------
         StoreError
-            If the folder holds calls of another mechanism, or cannot be written.
+            If the folder cannot be written.
         """
         if Path(folder).exists() and not Path(folder).is_dir():
             raise StoreError(
                 f"cache_dir must be the path of a directory, got the file {str(folder)!r}"
             )
-        told = {"mechanism": mechanism_name(mechanism), "code": code_digest(mechanism)}
-        # A changed mutant gets another folder, but a changed mechanism is an error.
-        which = (
-            "" if role == "mechanism" else hashlib.sha256(repr((role, told)).encode()).hexdigest()
-        )
-        here = Path(folder) / (f"mutant {which[:12]}" if which else "mechanism")
-        manifest = here / _MANIFEST
+        told = (role, mechanism_name(mechanism), code_digest(mechanism, with_packages=True))
+        which = hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+        here = Path(folder) / f"{'mechanism' if role == 'mechanism' else 'mutant'} {which}"
         try:
             here.mkdir(parents=True, exist_ok=True)
-            if not manifest.exists() or not any(here.glob("*.npz")):  # the first call may fail
-                write_atomic(manifest, json.dumps(told))
-            known = decode(dict[str, str], loads(read_regular(inside(here, _MANIFEST), _LARGEST)))
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise StoreError(f"cannot store calls of a mechanism in {folder}: {error}") from error
-        if known != told:
-            same = known.get("mechanism") == told["mechanism"]
-            reason = "its code has changed since" if same else f"this one is {told['mechanism']}"
-            raise StoreError(
-                f"{here} holds calls of {known.get('mechanism')}; {reason}. Pass another folder, "
-                "or delete this one"
-            )
         return cls(here)
 
     def get(self, key: tuple[Any, ...]) -> tuple[Any, float] | None:
@@ -130,15 +119,24 @@ def _is_opened(held: Any) -> bool:
     return callable(held) or isinstance(held, set | frozenset)
 
 
-def code_digest(mechanism: Any) -> str:
+def code_digest(mechanism: Any, *, with_packages: bool = False) -> str:
     """Return a digest of a mechanism's code and of the values bound in the code.
 
-    The digest covers the complete file of each function of the mechanism, the values in its
-    closures, the arguments bound by ``partial`` and the attributes of an object. The digest does
-    not cover the modules that these files import.
+    The digest covers the complete file of each function of the mechanism, and the modules of the
+    project that these files import, directly or indirectly (see :func:`dependencies`). It also
+    covers the values in closures, the arguments bound by ``partial`` and the attributes of an
+    object. With `with_packages`, it covers the versions of the packages that the files import.
     """
     told = hashlib.sha256()
+    files: set[Path] = set()
     seen: set[int] = set()
+
+    def read(one: Any) -> None:
+        if (file := source_file(one)) is None:
+            told.update(source_bytes(one))
+        else:
+            files.add(file)
+
     waiting = [mechanism]
     while waiting:
         one = waiting.pop()
@@ -153,19 +151,29 @@ def code_digest(mechanism: Any) -> str:
         elif isinstance(one, set | frozenset):  # the order of words differs between processes
             told.update(b"".join(sorted(map(digest, one))))
         elif inspect.isclass(one):
-            told.update(source_bytes(one))
+            read(one)
         elif inspect.isroutine(one):
-            told.update(source_bytes(one))
+            read(one)
             cells = getattr(one, "__closure__", None) or ()
             waiting += [cell.cell_contents for cell in cells if not _is_empty(cell)]
             waiting += [*(getattr(one, "__defaults__", None) or ())]
             waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
         elif callable(one) or hasattr(one, "pmf"):
-            told.update(source_bytes(type(one)))
+            read(type(one))
             held = {k: v for k, v in getattr(one, "__dict__", {}).items() if k[:1] != "_"}
             waiting += [value for _, value in sorted(held.items())]
         else:
             told.update(type(one).__name__.encode() + digest(one))
+    packages: set[str] = set()
+    for file in [*files]:
+        here = Path.cwd() if file.is_relative_to(Path.cwd()) else file.parent
+        found = dependencies([file], here)
+        files |= {own for own in found.files if own.name.endswith(_CODE)}
+        packages |= found.packages
+    for content in sorted({hashlib.sha256(file.read_bytes()).digest() for file in files}):
+        told.update(content)
+    if with_packages:
+        told.update(repr([(name, metadata.version(name)) for name in sorted(packages)]).encode())
     return told.hexdigest()
 
 
@@ -175,12 +183,19 @@ def source_bytes(function: Any) -> bytes:
     If there is no file, return the object's source, as in a notebook, or else only its name.
     """
     try:
-        file = inspect.getsourcefile(function)
-        if file is not None and Path(file).is_file():
-            return Path(file).read_bytes()
-        return inspect.getsource(function).encode()
+        file = source_file(function)
+        return inspect.getsource(function).encode() if file is None else file.read_bytes()
     except (OSError, TypeError):
         return str(getattr(function, "__qualname__", "")).encode()
+
+
+def source_file(function: Any) -> Path | None:
+    """Return the file that defines an object; None for code that is in no file."""
+    try:
+        file = inspect.getsourcefile(function)
+    except TypeError:  # code that is not Python
+        return None
+    return Path(file).resolve() if file is not None and Path(file).is_file() else None
 
 
 def _is_empty(cell: Any) -> bool:

@@ -254,7 +254,7 @@ def portfolio(
     Examples
     --------
     >>> portfolio(n_users=10, m=4, low=0.0, high=1.0).under(Relation.REPLACE_USER)
-    Portfolio(portfolio(n_users=10, m=4, low=0, high=1): 17 pairs, 7 spaces)
+    Portfolio(portfolio(n_users=10, m=4, low=0, high=1): 19 pairs, 7 spaces)
     >>> from math import inf, nan
     >>> columns = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
     >>> portfolio(schema=Schema(columns, special=(nan, inf)))

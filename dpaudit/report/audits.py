@@ -81,8 +81,14 @@ class AuditSection(Section[AuditResult]):
         )
 
     def is_shown(self, record: AuditResult, *, verbose: bool = False) -> bool:
-        """Whether the audit needs attention; with `verbose`, every audit is shown."""
-        return verbose or record.status.key not in ("not_refuted", "known")
+        """Whether the audit needs attention; with `verbose`, every audit is shown.
+
+        An audit that passed needs attention if it knows a next step, such as the number of draws
+        that would refute the claim.
+        """
+        if verbose or record.status.key not in ("not_refuted", "known"):
+            return True
+        return bool(record.advice) and record.status.key == "not_refuted"
 
     def rank(self, record: AuditResult) -> int:
         """Return the rank of the audit's status."""
@@ -97,7 +103,7 @@ class AuditSection(Section[AuditResult]):
     def summary(
         self, records: Sequence[AuditResult], *, verbose: bool = False
     ) -> tuple[str, str] | None:
-        """Return the summaries of all audits except those that are NOT REFUTED."""
+        """Return the summaries of the audits that need attention."""
         found = [
             self.finding(record, verbose=verbose)
             for record in sorted(records, key=self.rank)

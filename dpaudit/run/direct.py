@@ -19,7 +19,7 @@ import numpy as np
 from dpaudit import _json
 from dpaudit._files import read_array
 from dpaudit.errors import StoreError
-from dpaudit.run.imports import is_installed
+from dpaudit.mechanisms import is_installed
 from dpaudit.run.invoke import command_of, import_from_here
 from dpaudit.run.provenance import provenance
 

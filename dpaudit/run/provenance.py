@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dpaudit import engine
 from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
-from dpaudit.run.imports import PACKAGE, SELF, Needed, needed
+from dpaudit.mechanisms import PACKAGE, SELF, Dependencies, dependencies
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record
 
@@ -41,15 +41,15 @@ def provenance(files: Iterable[Path], root: Path) -> dict[str, Any]:
     """Return what a result depends on, for its origin.
 
     "sources" are short hashes of all files of the project that `files` depend on (see
-    :func:`imports.needed`), keyed by their path from the working directory. dpaudit is hashed as a
-    whole, because workers load only a part of it. "versions" include those of the installed
-    packages that these files import. "unseen" is a reason why there may be more; it is missing if
-    there is none.
+    :func:`mechanisms.dependencies`), keyed by their path from the working directory. dpaudit is
+    hashed as a whole, because workers load only a part of it. "versions" include those of the
+    installed packages that these files import. "unseen" is a reason why there may be more; it is
+    missing if there is none.
     """
-    return _as_origin(needed(files, root))
+    return _as_origin(dependencies(files, root))
 
 
-def _as_origin(found: Needed) -> dict[str, Any]:
+def _as_origin(found: Dependencies) -> dict[str, Any]:
     hashes = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in sorted(found.files)}
     gone = next((name for name, digest in hashes.items() if digest is None), None)
     reason = found.unseen or (f"{gone} cannot be read" if gone else "")

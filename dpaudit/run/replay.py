@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
+from dpaudit.mechanisms import is_installed
 from dpaudit.report import differences, section_of
 from dpaudit.results import AuditResult
 from dpaudit.run.auditor import ended_by_clock
 from dpaudit.run.direct import audit_function, file_of
-from dpaudit.run.imports import is_installed
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions
 from dpaudit.run.settings import RunSettings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import pickle
 import signal
@@ -269,38 +271,55 @@ def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
         counted, PureDP(2.0), PAIR, method="sequential", **options
     )  # another claim, the same draws
     assert len(calls.read_text()) < 2 * made
-    (kept, *_) = tmp_path.glob("kept/mechanism/*.npz")
+    (kept, *_) = tmp_path.glob("kept/mechanism */*.npz")
     kept.write_bytes(b"half")
     with pytest.raises(StoreError, match="does not hold a complete call of a mechanism"):
         audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
 
 
-def test_a_mechanism_that_was_bound_to_another_scale_is_another(tmp_path: Path) -> None:
-    def scaled(scale: float) -> Any:
-        def noisy(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-            return data.sum() + rng.laplace(scale=scale, size=size)
+HELPER = "SENSITIVITY = {}\n"
+MECHANISM = """
+from helper_of_cache import SENSITIVITY
 
-        return noisy
+def summed(data, size, *, rng, scale=1.0):
+    with open({log!r}, "a") as log:
+        log.write("x")
+    return data.sum() + rng.laplace(scale=scale * SENSITIVITY, size=size)
 
-    audit(
-        scaled(1.0),
-        PureDP(0.5),
-        PAIR,
-        draws=200,
-        seed=1,
-        mutants=None,
-        settings=Settings(cache_dir=tmp_path),
-    )
-    with pytest.raises(StoreError, match="holds calls of noisy; its code has changed since"):
-        audit(
-            scaled(2.0),
-            PureDP(0.5),
-            PAIR,
-            draws=200,
-            seed=1,
-            mutants=None,
-            settings=Settings(cache_dir=tmp_path),
-        )
+def other(data, size, *, rng):
+    return rng.normal(size=size)
+"""
+
+
+def test_changed_code_is_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check for the mechanism's file, a module that it imports, and a bound value."""
+    log = tmp_path / "log"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def calls(helper: float = 1.0, comment: str = "", **bound: float) -> int:
+        for name in ("helper_of_cache", "mechanism_of_cache"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        (tmp_path / "helper_of_cache.py").write_text(HELPER.format(helper))
+        text = MECHANISM.format(log=str(log)) + comment
+        (tmp_path / "mechanism_of_cache.py").write_text(text)
+        importlib.invalidate_caches()
+        module = importlib.import_module("mechanism_of_cache")
+        before = len(log.read_text()) if log.exists() else 0
+        mechanism = functools.partial(module.summed, **bound) if bound else module.summed
+        settings = Settings(cache_dir=tmp_path / "kept")
+        options: dict[str, Any] = {"draws": 200, "seed": 1, "mutants": None, "settings": settings}
+        audit(mechanism, PureDP(3.0), PAIR, **options)  # no violation to look into
+        audit(module.other, PureDP(3.0), PAIR, **options)  # another mechanism is no obstacle
+        return len(log.read_text()) - before
+
+    first = calls()
+    assert first > 0
+    assert calls() == 0
+    for changed in ({"helper": 2.25}, {"comment": "# new"}, {"scale": 2.0}):
+        assert calls(**changed) == first, changed
+        assert calls(**changed) == 0, changed
+    assert calls() == 0  # the calls of the first version are still there
 
 
 @pytest.mark.slow
@@ -324,32 +343,6 @@ def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
     assert (
         "before the draws could be tested for independence" in result.diagnostics.sequential.stopped
     )
-
-
-def test_chunks_of_another_mechanism_are_refused(tmp_path: Path) -> None:
-    audit(
-        noisy,
-        PureDP(0.5),
-        PAIR,
-        draws=200,
-        seed=1,
-        mutants=None,
-        settings=Settings(cache_dir=tmp_path),
-    )
-
-    def other(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-        return rng.normal(size=size)
-
-    with pytest.raises(StoreError, match="holds calls of noisy; this one is other"):
-        audit(
-            other,
-            PureDP(0.5),
-            PAIR,
-            draws=200,
-            seed=1,
-            mutants=None,
-            settings=Settings(cache_dir=tmp_path),
-        )
 
 
 SCRIPT = """

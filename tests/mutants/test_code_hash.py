@@ -19,19 +19,26 @@ from dpaudit.mutants import code_hash
 MECHANISM = """
 import numpy as np
 import called_by_it
-from called_by_it import clip
+from called_by_it import BOUND, clip
 from holds_a_class import Noise
 
 SCALE = 1.0
 noise = Noise()
 
 def mechanism(data, size, *, rng):
-    return clip(data).sum() + noise(rng, size) * SCALE * called_by_it.once()
+    return clip(data).sum() + noise(rng, size) * SCALE * BOUND * called_by_it.once()
 
 def other(data, size, *, rng):
     return rng.normal(size=size)
 """
-CALLED = "import deeper\ndef clip(x):\n    return deeper.bound(x)\ndef once():\n    return 1\n"
+CALLED = """
+import deeper
+BOUND = 3
+def clip(x):
+    return deeper.bound(x)
+def once():
+    return 1
+"""
 DEEPER = "def bound(data):\n    return data.clip(0, 1)\n"
 CLASS = "class Noise:\n    def __call__(self, rng, size):\n        return rng.normal(size=size)\n"
 UNUSED = "def nothing():\n    return 0\n"
@@ -70,6 +77,7 @@ def same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     [
         ("mechanism_of_hash", "SCALE = 1.0", "SCALE = 2.0"),
         ("called_by_it", "return 1", "return 2"),
+        ("called_by_it", "BOUND = 3", "BOUND = 4"),
         ("deeper", "clip(0, 1)", "clip(0, 2)"),
         ("holds_a_class", "normal", "laplace"),
     ],

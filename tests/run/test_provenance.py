@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit import NeighborPair, PureDP, audit
-from dpaudit.run.imports import is_installed, is_own
+from dpaudit.mechanisms import is_installed, is_own
 from dpaudit.run.provenance import (
     changed_sources,
     changed_versions,

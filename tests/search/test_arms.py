@@ -129,7 +129,7 @@ def test_one_budget_is_spent_and_every_trial_says_where_it_came_from(budget: int
     record = run(held, unclipped, budget=budget).record
     arms = {pair.recipe for pair in held.pairs} | {space.name for space in held.spaces}
     assert {trial.arm for trial in record.trials} <= arms
-    assert (record.draws_spent, record.pairs, record.spaces) == (budget, 26, 7)
+    assert (record.draws_spent, record.pairs, record.spaces) == (budget, 27, 7)
     assert sum(trial.draws for trial in record.trials) == budget
     assert all(trial.draws > 0 for trial in record.trials if trial.valid)
     assert _json.decode(SearchRecord, json.loads(json.dumps(_json.encode(record)))) == record

@@ -8,7 +8,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 
-from dpaudit.run.imports import Needed, needed
+from dpaudit.mechanisms import Dependencies, dependencies
 
 FILES = {
     "audits/audit_one.py": "import direct\nfrom pkg import thing\nimport numpy, json, pytest.skip",
@@ -68,7 +68,7 @@ def project(tmp_path, monkeypatch):
 
 
 def names(project, *files):
-    found = needed([project / file for file in files], project)
+    found = dependencies([project / file for file in files], project)
     paths = {file.relative_to(project).as_posix() for file in found.files} - set(files)
     return paths, found.packages
 
@@ -98,7 +98,7 @@ def test_an_audit_needs_what_it_imports_and_names(project, name, files, packages
     assert paths == files
     assert packages <= found
     assert bool(packages) == bool(found)
-    assert not needed([project / f"audits/audit_{name}.py"], project).unseen
+    assert not dependencies([project / f"audits/audit_{name}.py"], project).unseen
 
 
 def test_python_runs_the_packages_around_a_file_first(project):
@@ -110,7 +110,7 @@ def test_python_runs_the_packages_around_a_file_first(project):
 def test_a_file_that_cannot_be_followed_is_named(project, name):
     (project / f"{name}.py").write_text(UNSEEN[name])
     (project / "user.py").write_text(f"import {name}")
-    assert needed([project / "user.py"], project).unseen.startswith(f"{name}.py ")
+    assert dependencies([project / "user.py"], project).unseen.startswith(f"{name}.py ")
 
 
 def test_a_module_outside_of_the_project_is_named(project, monkeypatch, tmp_path_factory):
@@ -118,13 +118,15 @@ def test_a_module_outside_of_the_project_is_named(project, monkeypatch, tmp_path
     module.__file__ = str(tmp_path_factory.mktemp("other") / "elsewhere.py")
     monkeypatch.setitem(sys.modules, "elsewhere", module)
     (project / "user.py").write_text("import elsewhere")
-    found = needed([project / "user.py"], project)
+    found = dependencies([project / "user.py"], project)
     assert found.unseen == "user.py imports elsewhere, which is outside of the project"
 
 
 def test_files_that_are_no_code_of_the_project_are_not_read(project, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside") / "other.py"
     outside.write_text("import direct")
-    assert needed([outside, project / "lib/site-packages/theirs.py"], project) == Needed()
+    assert (
+        dependencies([outside, project / "lib/site-packages/theirs.py"], project) == Dependencies()
+    )
     (project / "named.py").write_text(f"'{outside}', '../other.py', 'a\\0b', '{'x' * 199}'")
     assert names(project, "named.py") == (set(), set())

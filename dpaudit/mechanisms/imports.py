@@ -54,7 +54,7 @@ def is_installed(file: Path) -> bool:
 
 
 @dataclass
-class Needed:
+class Dependencies:
     """What some files of a project depend on.
 
     Attributes
@@ -73,13 +73,13 @@ class Needed:
     unseen: str = ""
 
 
-def needed(files: Iterable[Path], root: Path) -> Needed:
+def dependencies(files: Iterable[Path], root: Path) -> Dependencies:
     """Return what files depend on, in a project whose directory is `root`.
 
     Files outside of `root` are not read.
     """
     root = root.resolve()
-    modules, found, tops = _Modules(root), Needed(), set[str]()
+    modules, found, tops = _Modules(root), Dependencies(), set[str]()
     given = {file.resolve() for file in files}
     open_ = [file for file in given if is_own(file, root)]
     while open_:
@@ -152,7 +152,7 @@ class _Modules:
         self.places = [place for place in (*places, root) if place.is_relative_to(root)]
         self._known: dict[str, list[Path]] = {}
 
-    def of(self, file: Path, found: Needed, tops: set[str]) -> Iterator[Path]:
+    def of(self, file: Path, found: Dependencies, tops: set[str]) -> Iterator[Path]:
         """Yield the files that one file needs; note its packages, and what cannot be followed."""
         yield from _packages_around(file)
         facts = _facts(file)
