@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.data.forms import Census, Form, Label, Packed
+from dpaudit.data.forms import ArrayForm, Census, Form, Label, Packed
 from dpaudit.data.sequences import content
 from dpaudit.errors import PairError
 
@@ -91,12 +91,28 @@ class TablesForm(Form):
         return "; ".join(summary)
 
     def items(self, value: Any, user: Any) -> list[Any] | None:
-        found = []
-        for key, form in self.parts.items():
-            held = None if form is None else form.items(value[key], user)
-            for item in held or ():
-                found.append({key: item})
-        return found or None
+        held = {
+            key: form.items(value[key], user) or []
+            for key, form in self.parts.items() if form is not None
+        }  # fmt: skip
+        shared = self._shared_items(value)
+        together = {key: held.pop(key) for key in shared if held[key]}
+        found = [
+            dict(zip(together, row, strict=True)) for row in zip(*together.values(), strict=True)
+        ]
+        return found + [{key: one} for key, items in held.items() for one in items] or None
+
+    def _shared_items(self, value: Any) -> list[str]:
+        """Return the names of the arrays, as X and y, whose axis 1 is the same items of a user."""
+        shapes = {
+            key: value[key].shape[:2]
+            for key, form in self.parts.items()
+            if isinstance(form, ArrayForm) and value[key].ndim > 1
+        }
+        others = any(
+            form is not None and not isinstance(form, ArrayForm) for form in self.parts.values()
+        )
+        return [] if others or len(set(shapes.values())) != 1 else [*shapes]
 
     def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
         parts = [f.rows_of(value[key], users) for key, f in self.parts.items() if f is not None]
@@ -116,6 +132,8 @@ class TablesForm(Form):
         ]  # fmt: skip
         if part == "users":
             return list(dict.fromkeys(label for label, _ in found))
+        if part == "items" and (shared := self._shared_items(value)):
+            return [_in_table(label, None) for label, key in found if key == shared[0]]
         return [_in_table(label, key) for label, key in found]
 
     def without(self, value: Any, labels: Collection[Label]) -> Any:
@@ -162,14 +180,17 @@ class TablesForm(Form):
         return Packed(arrays, facts)
 
 
-def _in_table(label: Label, key: str) -> Label:
-    """Return the label in the dict: the user, the number of the item, the table and the rest."""
+def _in_table(label: Label, key: str | None) -> Label:
+    """Return the label in the dict: the user, the number of the item, the table and the rest.
+
+    The table is None if all arrays of the dict share the item.
+    """
     return (*label[:2], *(None,) * (2 - len(label)), key, *label[2:])
 
 
 def _of_table(labels: Collection[Label], key: str) -> list[Label]:
     """Return the labels in one table of the dict."""
-    own = [label for label in labels if len(label) > 2 and label[2] == key]
+    own = [label for label in labels if len(label) > 2 and label[2] in (key, None)]
     return [(*(label[:1] if label[1] is None else label[:2]), *label[3:]) for label in own]
 
 

@@ -52,6 +52,7 @@ _SUSPICION = 0.1  # Failure probability of a trial that looks for the factor tha
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
 _FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the other questions.
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
+_AUDITED = "the pair of the audit"
 _FARTHER, _LARGER = 1e6, 1e5  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
 _ONE_SIDED = "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma"
@@ -102,6 +103,13 @@ class _Factor:
     suffices: float
     on: str
     returns: tuple[Line, ...]
+
+    @property
+    def noise(self) -> str:
+        """The noise in words, with its scale, which may depend on the data."""
+        words = self.of.noise
+        is_elsewhere = self.on != _AUDITED and words.endswith(")")
+        return f"{words[:-1]} on {self.on})" if is_elsewhere else words
 
     @property
     def words(self) -> str:
@@ -159,7 +167,7 @@ class _Inquiry:
                 of = self.best.of
                 is_noise = of.noise == ALL_NOISE or all(TREATMENTS[k[0]].is_noise for k in of.keys)
                 says = "is too small" if is_noise else "reveals too much"
-                self._add("noise", f"{of.noise} {says}", "")
+                self._add("noise", f"{self.best.noise} {says}", "")
             elif self.reached >= _HOPELESS:
                 self.causes += self._support()
                 return
@@ -170,7 +178,7 @@ class _Inquiry:
             self._ask_about_delta()
             self._ask_about_distance()
             if not self.causes:
-                self.causes += self._untested("no repair was found")
+                self.causes += self._untested(f"no repair was found with {draws:,} draws")
 
     def _add(self, kind: str, words: str, evidence: str) -> None:
         """Add a cause that is an amount of noise."""
@@ -224,7 +232,7 @@ class _Inquiry:
             near = low / PRECISION
             if near > refuted and self.trials.refutes(self.pair, noise.scaled(near), draws=draws):
                 refuted = near
-        on = "the pair of the audit" if self.pair is self.first else "the smallest pair"
+        on = _AUDITED if self.pair is self.first else "the smallest pair"
         return _Factor(noise, refuted, high, on, self.facts.returns)
 
     def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
@@ -285,7 +293,7 @@ class _Inquiry:
 
     @property
     def _noise(self) -> str:
-        return "the noise" if self.best is None else self.best.of.noise
+        return "the noise" if self.best is None else self.best.noise
 
     def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
         """Return whether no violation is found; False if the mechanism fails."""
@@ -395,8 +403,8 @@ class _Inquiry:
         factor = _LARGER * best.suffices
         if self.trials.refutes(pair, best.of.scaled(factor), draws=self.fine):
             seen = (
-                f"{float(f'{factor:.2g}'):,.0f} times is too little if the user's values are "
-                f"{_FARTHER:,.0f} times as far away"
+                f"if the user's values were {_FARTHER:,.0f} times as far away, even "
+                f"{float(f'{factor:.2g}'):,.0f} times this noise would be too little"
             )
             (cause,) = self.causes
             words = f"{cause.words}, and nothing seems to clip users"

@@ -229,6 +229,7 @@ DATASETS = {
     "pandas": (pd.DataFrame({"id": [1, 2, 1], "x": [1.0, 2.0, 3.0], "c": list("aba")}), "id"),
     "polars": (pl.DataFrame({"id": ["u", "v", "u"], "x": [1, 2, 3]}), "id"),
     "tables": ({"x": np.arange(6.0).reshape(3, 2), "y": np.array([0, 1, 0]), "k": 3}, None),
+    "training": ({"X": np.zeros((2, 3, 2)), "y": np.ones((2, 3)), "age": np.ones(2)}, None),
     "frames": ({"x": pd.DataFrame({"id": [1, 2, 1], "v": [1.0, 2.0, 3.0]}),
                 "y": pd.DataFrame({"id": [2, 3], "v": [5, 6]})}, "id"),
 }  # fmt: skip
@@ -256,6 +257,22 @@ def test_parts_leave_and_cells_change_one_by_one(name: str) -> None:
         changed = form.cells(form.filled(value, {label: other}))
         assert changed == cells | {label: other}
     assert form.digest(value) == before
+
+
+def test_features_and_labels_lose_an_item_together() -> None:
+    data, _ = DATASETS["training"]
+    form = form_of(data)
+    items = form.labels(data, "items")
+    assert len(items) == 3
+    rest = form.without(data, items[1:])
+    assert {name: one.shape for name, one in rest.items()} == {
+        "X": (2, 1, 2),
+        "y": (2, 1),
+        "age": (2,),
+    }
+    words = form.items(data, 0)
+    assert words is not None
+    assert [sorted(item) for item in words] == [["X", "y"]] * 3 + [["age"]]
 
 
 @pytest.mark.parametrize(
