@@ -198,6 +198,7 @@ class _Tables:
     name: str
     space: str
     default_items: int | None = None
+    beyond = ""
 
     def held(self, count: int | None = None, **values: Any) -> Any:
         """Return identical rows for one user.
@@ -407,13 +408,13 @@ class FrameTables(_Tables):
 
     By default, the user with the most rows differs. All other users keep their data. Changing one
     user's real data seldom exposes a mistake. So the user is replaced by users with extreme but
-    possible data. For example, such a user has as many rows as the largest user, and all these rows
-    hold an extreme value or one category.
+    possible data. For example, such a user has as many rows as the largest user (or `items` rows),
+    and all these rows hold an extreme value or one category.
     """
 
     space = "like"
 
-    def __init__(self, frame: Any, schema: Schema, missing: bool) -> None:
+    def __init__(self, frame: Any, schema: Schema, missing: bool, items: int | None) -> None:
         self.table = UserTable(frame, schema.user)
         self.by = schema.user
         declared = schema.columns or {}
@@ -429,7 +430,9 @@ class FrameTables(_Tables):
             else self._seen(name, special)
             for name in self.table.cells
         )
-        self.who, self.items = next(iter(self.table.sizes.items()))
+        self.who, most = next(iter(self.table.sizes.items()))
+        self.items = most if items is None else _validate.integer(1, MAX_ROWS, m=items)
+        self.beyond = f"users with more than {self.items} rows, if data can hold them (pass m=)"
         self.name = f"like {len(self.table.owners)} rows of {len(self.table.sizes)} users"
 
     def _declared(self, name: str, holds: Range, special: tuple[Any, ...]) -> Column:

@@ -231,7 +231,8 @@ def portfolio(
         Numbers of users (at least 2) and of items per user (at least 1). The default is 20 users of
         8 items. By default, there are also datasets of 0 to 4 users, which expose a noise scale
         that depends on the number of users. With a schema, the default is 20 users of at most 4
-        rows.
+        rows. With a frame, only `m` may be given: invented users have `m` rows, by default as many
+        as the user with the most rows.
     dim : int, optional
         Dimension of an item. By default, items are scalars. For query values, `dim` is the number
         of queries.
@@ -269,7 +270,7 @@ def portfolio(
     if schema is None and not is_frame(like):
         return _of_arrays(like, {**given, "missing": missing})
     declared = schema if isinstance(schema, Schema) else Schema(schema)
-    allowed = ("n_users", "m") if like is None else ()
+    allowed = ("n_users", "m") if like is None else ("m",)
     for name, value in given.items():
         if value is not None and name not in allowed:
             raise ArgumentError(
@@ -277,7 +278,7 @@ def portfolio(
                 f"{_validate.describe(value)}. Pass like or schema to describe the tables"
             )
     if like is not None:
-        return _of_tables(lambda items: FrameTables(like, declared, missing), None)
+        return _of_tables(lambda items: FrameTables(like, declared, missing, items), m)
     return _of_tables(lambda items: SchemaTables(declared, n_users, items, missing), m)
 
 
@@ -290,13 +291,14 @@ def _of_tables(
     tables, relations = make(items), BOTH if relation is None else (relation,)
     if not set(relations) <= set(BOTH):
         raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
+    beyond = tables.beyond, _BEYOND_COLUMNS * any(c.is_bounded for c in tables.columns)
     return Portfolio(
         tables.name,
         tuple(in_turn(tables.pairs(one) for one in relations)),
         tuple(space for one in relations for space in tables.spaces(one)),
         variant=lambda relation=relation, items=items: _of_tables(make, items, relation),
         items=tables.default_items,
-        beyond=_BEYOND_COLUMNS if any(c.is_bounded for c in tables.columns) else "",
+        beyond="; ".join(filter(None, beyond)),
     )
 
 

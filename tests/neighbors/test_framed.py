@@ -166,8 +166,23 @@ def test_frames_that_say_too_little_are_refused(
 def test_a_schema_beside_an_array_is_refused() -> None:
     with pytest.raises(TypeError, match="frame must be a DataFrame"):
         neighbors.portfolio(np.zeros((3, 2)), schema=neighbors.Schema(user="id"))
-    with pytest.raises(ValueError, match="m must be None for tables"):
-        neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"), m=3)
+    with pytest.raises(ValueError, match="n_users must be None for tables"):
+        neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"), n_users=3)
+
+
+def test_invented_users_may_have_more_rows_than_all_users_of_the_frame() -> None:
+    schema, most = neighbors.Schema(user="id"), VISITS["id"].value_counts().max()
+
+    def longest(**options: int) -> int:
+        held = neighbors.portfolio(VISITS, schema=schema, **options)
+        assert f"users with more than {options.get('m', most)} rows" in held.beyond
+        sides = [side for pair in held.pairs for side in (pair.left, pair.right)]
+        return max(side["id"].value_counts().max() for side in sides)
+
+    assert longest() == most
+    assert longest(m=most + 5) == most + 5
+    with pytest.raises(ValueError, match="m must be"):
+        neighbors.portfolio(VISITS, schema=schema, m=0)
 
 
 @one_draw
