@@ -295,7 +295,9 @@ def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
 def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relation | None:
     """Return the relation that is known or given; raise an error if the two contradict."""
     if given is not None:
-        _validate.instance(Relation, "a Relation or None", relation=given)
+        _validate.instance(
+            Relation, "None or a Relation, such as Relation.REPLACE_USER", relation=given
+        )
     if known is not None and given is not None and known != given:
         raise ArgumentError(f"relation must be {known}, the relation of {whose}, got {given}")
     return known if given is None else given
@@ -331,7 +333,9 @@ def _number(ask: Any, argument: float, name: str) -> float:
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str, bool]:
     """Return the relation, the reporting object, words, and whether `accounted` is an event."""
     if relation is not None:
-        _validate.instance(Relation, "a Relation or None", relation=relation)
+        _validate.instance(
+            Relation, "None or a Relation, such as Relation.REPLACE_USER", relation=relation
+        )
     known = _of_dp_accounting(accounted, relation)
     if known is not None:
         return known

@@ -269,7 +269,9 @@ class Claim(abc.ABC):
 
     def _set(self, relation: Relation | None, source: str, **values: Any) -> None:
         if relation is not None:
-            _validate.instance(Relation, "a Relation or None", relation=relation)
+            _validate.instance(
+                Relation, "None or a Relation, such as Relation.REPLACE_USER", relation=relation
+            )
         values |= {"relation": relation, "source": _validate.text(empty=True, source=source)}
         for name, value in values.items():
             object.__setattr__(self, name, value)

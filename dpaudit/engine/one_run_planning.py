@@ -115,8 +115,9 @@ def plan_one_run(
         Claim that should be refuted.
     true_epsilon : float, optional
         Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve). This
-        epsilon must be above the claimed epsilon. Scores are assumed to be Gaussian; for delta = 0,
-        they are assumed to have Laplace noise.
+        epsilon must be above the claimed epsilon. Scores are assumed to be Gaussian, or to have
+        Laplace noise if delta = 0, and to reveal all of this epsilon. The scores of one training
+        with Poisson samples reveal much less; pass `mu` for them.
     mu : float, optional
         Distance of the scores in standard deviations, > 0, instead of `true_epsilon`. The scores
         are Gaussian, and the scores of included canaries are `mu` standard deviations higher.

@@ -264,6 +264,8 @@ def no_array(outputs: Any) -> str | None:
 
 def hint(mechanism: Any) -> str:
     """Return advice for a function whose parameters are not those of a mechanism, or ""."""
+    if not inspect.isroutine(mechanism):  # an object of dpaudit, which calls the user's function
+        return ""
     if _takes(mechanism, None, 1, rng=None):
         return ""
     if _takes(mechanism, None, rng=None):
@@ -354,7 +356,7 @@ def slow_words(name: str, each: float, size: int, total: int, seconds: float) ->
     return (
         f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} (of both "
         f"datasets, and of any mutants) would take up to {seconds / 60:.0f} minutes. "
-        'method="sequential" (dpaudit run --sequential) stops as soon as '
-        "the evidence suffices. draws= and Settings(max_seconds=...) limit the time. "
+        'Use fewer draws=, or method="sequential" (dpaudit run --sequential), which stops as soon '
+        "as the evidence suffices and whose time Settings(max_seconds=...) limits. "
         "Settings(cache_dir=...) lets an interrupted audit resume"
     )

@@ -443,7 +443,7 @@ class Sampler:
         if array.ndim == 0 or array.shape[0] != size:
             raise MechanismError(
                 f"{self.name} must return an array whose first axis has length size={size}, "
-                f"got shape {array.shape}"
+                f"got shape {array.shape}. {_shaped(array.shape, size)}"
             )
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(
@@ -533,3 +533,11 @@ def draw_chunk(
 
 def _as_they_are(outputs: Array, start: int) -> Array:
     return outputs
+
+
+def _shaped(shape: tuple[int, ...], size: int) -> str:
+    """Return how to give outputs of a wrong shape the draws as their first axis."""
+    if size in shape[1:]:
+        return f"Put the draws on axis 0: numpy.moveaxis(output, {shape.index(size)}, 0)"
+    wanted = ", ".join(map(str, (size, *shape)))
+    return f"If this is one draw, add noise of shape (size, ...), here ({wanted})"

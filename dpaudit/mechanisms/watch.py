@@ -102,7 +102,7 @@ class Watch:
                 "both datasets, and of any mutants), "
                 f"{min(self.in_calls, passed):.0f} s of them in the mechanism, and needs up to "
                 f"{left / 60:.0f} more minutes. Pass fewer draws=, return smaller outputs, claim "
-                "by a faster accountant, or set Settings(max_seconds=...)",
+                'by a faster accountant, or set method="sequential" and Settings(max_seconds=...)',
                 SlowAuditWarning,
                 stacklevel=2,
             )

@@ -262,6 +262,11 @@ def _unseen(
         return ""
     if certain:
         return ""
+    if not found.sites and (drawn_by := getattr(mechanism, "randomness", "")) in ("torch", "jax"):
+        return (
+            f"{drawn_by} draws its noise, and only noise of numpy is recorded. Give mutants with "
+            "less noise"
+        )
     if not found.sites:
         return f"it makes a generator of its own, so that no noise is recorded. {advice}"
     return f"it varies even if all recorded noise is removed. {advice}"

@@ -462,12 +462,11 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
             f"{_validate.describe(pairs)}. neighbors.portfolio(data) searches pairs near it (for "
             "a frame with schema=Schema(user=...)), and NeighborPair(left, right) is one pair"
         )
-    try:
-        members = tuple(pairs)
-    except TypeError:
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise TypeError(
             f"pairs must be a NeighborPair, a sequence of them or a PairFamily, got {pairs!r}"
-        ) from None
+        )
+    members = tuple(pairs)
     return PairFamily(f"{len(members)} pairs", members)
 
 

@@ -447,7 +447,9 @@ class AuditResult:
         witness = self.witness.sentence()
         if more.sequential is not None:
             witness += " (last batch only; the verdict uses all batches)"
-        rows = [("mechanism", self.mechanism), ("reason", self.reason)]
+        rows = [("mechanism", self.mechanism)]
+        if self.verdict is not Verdict.NO_POWER:  # which shows its reason already
+            rows.append(("reason", self.reason))
         if (guesses := more.canaries) is not None:
             witness = f"{self.witness.sentence('canaries')}; {guesses.chosen}"
             both = zip(guesses.certified_epsilons, guesses.deltas, strict=True)

@@ -381,7 +381,9 @@ def test_bad_parameters_are_refused_by_name(
 
 @pytest.mark.parametrize("relation", ["replace_user", 1, ("replace_user",)])
 def test_a_relation_of_another_type_is_refused(relation: Any) -> None:
-    with pytest.raises(TypeError, match="^relation must be a Relation or None"):
+    with pytest.raises(
+        TypeError, match="^relation must be None or a Relation, such as Relation.REPLACE_USER"
+    ):
         GaussianDP(1.0, relation)
 
 

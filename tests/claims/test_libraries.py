@@ -139,7 +139,9 @@ def test_relations_are_translated_and_a_mismatch_is_refused() -> None:
 def test_other_objects_are_refused(bad: object) -> None:
     with pytest.raises(TypeError, match="^accounted must be a DpEvent, a PrivacyAccountant or"):
         Accounted(bad)
-    with pytest.raises(TypeError, match="^relation must be a Relation or None"):
+    with pytest.raises(
+        TypeError, match="^relation must be None or a Relation, such as Relation.REPLACE_USER"
+    ):
         Accounted(GAUSSIAN, "add_remove_user")  # type: ignore[arg-type]
 
 

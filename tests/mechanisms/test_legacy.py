@@ -12,6 +12,7 @@ import pytest
 from numpy.random import laplace as by_its_name
 
 from dpaudit import NeighborPair, PureDP, audit, mutants, one_draw
+from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import generator
 from dpaudit.mechanisms.one_draw import global_functions_of
 
@@ -103,3 +104,13 @@ def test_threads_take_turns_at_global_generators() -> None:
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(drawn, range(40)))
     assert all((drawn(index) == together[index]).all() for index in range(40))
+
+
+def test_an_error_inside_the_function_gets_no_advice_on_its_parameters() -> None:
+    @one_draw(randomness="legacy")
+    def broken(data: Any) -> float:
+        raise ValueError("batch norm")
+
+    with pytest.raises(MechanismError, match="raised ValueError: batch norm") as caught:
+        audit(broken, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=100, seed=1)
+    assert "one_draw(f" not in str(caught.value)

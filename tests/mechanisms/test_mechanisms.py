@@ -136,11 +136,17 @@ def positional_generator(data: Array, size: int) -> Array:
 
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
-    (wrong_length, r"first axis has length size=64, got shape \(65,\)"),
+    (
+        wrong_length,
+        r"size=64, got shape \(65,\)\. If this is one draw, .* \(64, 65\)",
+    ),
     (scalar, r"first axis has length size=64, got one value, .*\. Draw noise of shape \[size"),
     (awaited, "got a coroutine. Use an ordinary function"),
     (yielded, "got a generator. Return np.array"),
-    (size_last, r"first axis has length size=64, got shape \(3, 64\)"),
+    (
+        size_last,
+        r"size=64, got shape \(3, 64\)\. Put the draws on axis 0: .*1, 0\)",
+    ),
     (ragged, "got a ragged sequence"),
     (complex_numbers, "got dtype complex128"),
     (dates, "got dtype datetime64"),

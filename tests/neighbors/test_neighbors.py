@@ -392,6 +392,8 @@ def test_bad_families_are_refused() -> None:
         family([pair, "far_user"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="pairs must be a NeighborPair"):
         family(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pairs must be a NeighborPair, .*, got 'far_user'"):
+        family("far_user")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("relation", ["add_remove_user", None])
