@@ -183,10 +183,10 @@ class AuditJob(Job):
             item.config.stash[_history] = None if path is None else read_history(Path(path))[0]
         self._earlier = item.config.stash[_history]
 
-    def _known_violation(self, reason: str, profile: str = "quick") -> None:
+    def _known_violation(self, reason: str = "", profile: str = "quick") -> None:
         """Expect a refutation in the given profile and in larger profiles."""
-        if not isinstance(reason, str):
-            raise TypeError(f"reason must be a text, got {reason!r}")
+        if not (isinstance(reason, str) and reason):
+            raise TypeError(f"reason must be a text that is not empty, got {reason!r}")
         known = self.settings.reaches(profile)
         self._expected = Expectation.REFUTED if known else Expectation.EITHER
         self.origin["reason"] = reason

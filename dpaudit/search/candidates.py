@@ -205,9 +205,10 @@ class Candidates:
         if not self.needs_no_answer(candidate) or isinstance(error, FATAL):
             where = candidate.name or self.where.name
             where += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
-            # Preserve the class of the error, because a call that takes too long must raise a
-            # timeout.
-            raise type(error)(f"{error}. The search found this error at {where}") from error
+            # A timeout stays a timeout, and the limit may be one of the whole audit.
+            late = isinstance(error, MechanismTimeout)
+            place = "The search was at" if late else "The search found this error at"
+            raise type(error)(f"{error}. {place} {where}") from error
         trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {error}", draws=0)
         self.trials[candidate.index] = trial
         self._unanswered.append(candidate)
