@@ -8,6 +8,7 @@ as many draws as the audit.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ from dpaudit.mutants import (
     TREATMENTS,
     Amplifier,
     Line,
+    Recording,
     added_noise,
     amount_lines,
     amplifiers,
@@ -52,7 +54,6 @@ _SUSPICION = 0.1  # Failure probability of a trial that looks for the factor tha
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
 _FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the other questions.
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
-_AUDITED = "the pair of the audit"
 _FARTHER, _LARGER = 1e6, 1e5  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
 _ONE_SIDED = "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma"
@@ -103,13 +104,6 @@ class _Factor:
     suffices: float
     on: str
     returns: tuple[Line, ...]
-
-    @property
-    def noise(self) -> str:
-        """The noise in words, with its scale, which may depend on the data."""
-        words = self.of.noise
-        is_elsewhere = self.on != _AUDITED and words.endswith(")")
-        return f"{words[:-1]} on {self.on})" if is_elsewhere else words
 
     @property
     def words(self) -> str:
@@ -167,7 +161,7 @@ class _Inquiry:
                 of = self.best.of
                 is_noise = of.noise == ALL_NOISE or all(TREATMENTS[k[0]].is_noise for k in of.keys)
                 says = "is too small" if is_noise else "reveals too much"
-                self._add("noise", f"{self.best.noise} {says}", "")
+                self._add("noise", f"{self._noise} {says}", "")
             elif self.reached >= _HOPELESS:
                 self.causes += self._support()
                 return
@@ -232,7 +226,7 @@ class _Inquiry:
             near = low / PRECISION
             if near > refuted and self.trials.refutes(self.pair, noise.scaled(near), draws=draws):
                 refuted = near
-        on = _AUDITED if self.pair is self.first else "the smallest pair"
+        on = "the pair of the audit" if self.pair is self.first else "the smallest pair"
         return _Factor(noise, refuted, high, on, self.facts.returns)
 
     def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
@@ -293,7 +287,30 @@ class _Inquiry:
 
     @property
     def _noise(self) -> str:
-        return "the noise" if self.best is None else self.best.noise
+        """The noise in words, and where its scale is as stated if it depends on the data."""
+        if self.best is None:
+            return "the noise"
+        words, (audited, stated) = self.best.of.noise, self._scales
+        is_elsewhere = audited is not None and audited != stated and words.endswith(")")
+        return f"{words[:-1]} on {self.best.on})" if is_elsewhere else words
+
+    @functools.cached_property
+    def _recorded(self) -> Recording | None:
+        """The noise on the pair of the audit; None if the mechanism fails."""
+        sides = [self.first.left, self.first.right]
+        with suppress(MechanismError):
+            return record(self.facts.drawing, sides, seed=self.task.seed, watch=self.task.watch)
+        return None
+
+    @property
+    def _scales(self) -> tuple[Any, Any]:
+        """The ranges of the amount of the best noise, on the pair of the audit and on the other."""
+        if self.best is None or not self.best.of.keys or self.facts.found is None:
+            return None, None
+        key, first = self.best.of.keys[0], self._recorded
+        return None if first is None else amounts(first).get(key), amounts(self.facts.found).get(
+            key
+        )
 
     def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
         """Return whether no violation is found; False if the mechanism fails."""
@@ -368,21 +385,17 @@ class _Inquiry:
 
     def _ask_about_users(self) -> None:
         """Ask whether more users need a larger factor, because the noise shrinks with them."""
-        best, found = self.best, self.facts.found
-        if self._has("items") or best is None or not best.of.keys or found is None:
+        best, scales = self.best, self._scales
+        if self._has("items") or best is None or scales[0] is None or scales[1] is None:
             return
         many, few = (len(pair.form.labels(pair.left, "users")) for pair in (self.first, self.pair))
         if many < 2 * few:
             return
+        if scales[0][1] > 0.6 * scales[1][1]:
+            return
         with suppress(MechanismError):
-            data = [self.first.left, self.first.right]
-            first = record(self.facts.drawing, data, seed=self.task.seed, watch=self.task.watch)
-            scales = [amounts(one).get(best.of.keys[0]) for one in (first, found)]
-            if scales[0] is None or scales[1] is None or scales[0][1] > 0.6 * scales[1][1]:
-                return
-            same = next(
-                (a for a in amplifiers(self.mechanism, first) if a.keys == best.of.keys), None
-            )
+            able = amplifiers(self.mechanism, self._recorded)
+            same = next((a for a in able if a.keys == best.of.keys), None)
             if same is not None and not self._holds(self.first, same.scaled(best.suffices)):
                 self._add(
                     "users",

@@ -214,11 +214,12 @@ class Facts:
                 np.asarray(
                     function(
                         handed(data), _TRACED, rng=generator(self.task.seed, self.task.name, "same")
-                    ),
-                    dtype=float,
+                    )
                 )
                 for function in (self.mechanism, bare)
             ]
+        if any(one.dtype.kind != "f" for one in both):  # an index is not a value plus noise
+            return np.full(1, np.nan)
         return np.asarray(both[0] - both[1])
 
     # --- the values ---
