@@ -73,13 +73,14 @@ class Dependencies:
     unseen: str = ""
 
 
-def dependencies(files: Iterable[Path], root: Path) -> Dependencies:
+def dependencies(files: Iterable[Path], root: Path, *, texts: bool = True) -> Dependencies:
     """Return what files depend on, in a project whose directory is `root`.
 
-    Files outside of `root` are not read.
+    Files outside of `root` are not read. Without `texts`, files that are only named in a text do
+    not count, such as data.
     """
     root = root.resolve()
-    modules, found, tops = _Modules(root), Dependencies(), set[str]()
+    modules, found, tops = _Modules(root, texts), Dependencies(), set[str]()
     given = {file.resolve() for file in files}
     open_ = [file for file in given if is_own(file, root)]
     while open_:
@@ -89,10 +90,14 @@ def dependencies(files: Iterable[Path], root: Path) -> Dependencies:
         found.files.add(file)
         if file.suffix == ".py":
             open_ += modules.of(file, found, tops)
-    distributions = _distributions()
-    direct = {one for top in tops for one in distributions.get(top, ())}
-    found.packages = set(_with_requirements(frozenset(direct)))
+    found.packages = distributions(tops)
     return found
+
+
+def distributions(tops: Iterable[str]) -> set[str]:
+    """Return the installed distributions of top-level modules, and those that they require."""
+    known = _distributions()
+    return {*_with_requirements(frozenset(one for top in tops for one in known.get(top, ())))}
 
 
 @functools.cache
@@ -144,8 +149,8 @@ class _Facts:
 class _Modules:
     """Files of a project by the names of their modules."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, texts: bool) -> None:
+        self.root, self.texts = root, texts
         named = [(name, getattr(one, "__file__", None)) for name, one in [*sys.modules.items()]]
         self.loaded = {name: _resolved(file) for name, file in named if file}
         places = dict.fromkeys([Path(entry or ".").resolve() for entry in sys.path])
@@ -180,7 +185,8 @@ class _Modules:
             for one in self._at(base, name) if dots else self._files_of(name):
                 if one.name == "__init__.py":  # `__all__` may name its modules
                     yield from self._all_of(one.parent)
-        yield from self._named(file, facts.texts)
+        if self.texts:
+            yield from self._named(file, facts.texts)
 
     def _all_of(self, folder: Path) -> list[Path]:
         return [file for file in folder.rglob("*.py") if is_own(file, self.root)]

@@ -14,10 +14,11 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,10 @@ from dpaudit._files import inside, read_arrays, read_regular, write_atomic
 from dpaudit._json import loads
 from dpaudit.data import digest, object_array
 from dpaudit.errors import StoreError
-from dpaudit.mechanisms.imports import dependencies
+from dpaudit.mechanisms.imports import SELF, dependencies, distributions
 from dpaudit.mechanisms.protocols import mechanism_name
 
 Array = NDArray[Any]
-
-_CODE = (".py", *EXTENSION_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,10 @@ class Kept:
             raise StoreError(
                 f"cache_dir must be the path of a directory, got the file {str(folder)!r}"
             )
-        told = (role, mechanism_name(mechanism), code_digest(mechanism, with_packages=True))
-        which = hashlib.sha256(repr(told).encode()).hexdigest()[:12]
-        here = Path(folder) / f"{'mechanism' if role == 'mechanism' else 'mutant'} {which}"
         try:
+            told = (role, mechanism_name(mechanism), code_digest(mechanism, with_packages=True))
+            which = hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+            here = Path(folder) / f"{'mechanism' if role == 'mechanism' else 'mutant'} {which}"
             here.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot store calls of a mechanism in {folder}: {error}") from error
@@ -123,58 +122,107 @@ def code_digest(mechanism: Any, *, with_packages: bool = False) -> str:
     """Return a digest of a mechanism's code and of the values bound in the code.
 
     The digest covers the complete file of each function of the mechanism, and the modules of the
-    project that these files import, directly or indirectly (see :func:`dependencies`). It also
-    covers the values in closures, the arguments bound by ``partial`` and the attributes of an
-    object. With `with_packages`, it covers the versions of the packages that the files import.
+    project that these files import, directly or indirectly. It also covers the values in closures
+    and defaults, the arguments bound by ``partial`` and the attributes of an object. With
+    `with_packages`, it covers the versions of the packages that hold or import all this. It does
+    not cover modules whose names are computed, and data that are read from files.
     """
     told = hashlib.sha256()
     files: set[Path] = set()
-    seen: set[int] = set()
-
-    def read(one: Any) -> None:
-        if (file := source_file(one)) is None:
-            told.update(source_bytes(one))
-        else:
-            files.add(file)
-
+    tops: set[str] = set()
+    seen: dict[int, tuple[int, Any]] = {}  # the objects stay alive, so that no id is used twice
     waiting = [mechanism]
     while waiting:
         one = waiting.pop()
-        if id(one) in seen:
+        told.update(type(one).__name__.encode())
+        held = _held(one)
+        if held is None:
+            told.update(digest(one))
             continue
-        seen.add(id(one))
-        if isinstance(one, functools.partial):
-            waiting += [one.func, *one.args, *(v for _, v in sorted(one.keywords.items()))]
-        elif isinstance(one, list | tuple | dict) and _is_opened(one):
-            waiting += one.values() if isinstance(one, dict) else one
-            told.update(repr(list(one)).encode() if isinstance(one, dict) else b"")
-        elif isinstance(one, set | frozenset):  # the order of words differs between processes
-            told.update(b"".join(sorted(map(digest, one))))
-        elif inspect.isclass(one):
-            read(one)
-        elif inspect.isroutine(one):
-            read(one)
-            cells = getattr(one, "__closure__", None) or ()
-            waiting += [cell.cell_contents for cell in cells if not _is_empty(cell)]
-            waiting += [*(getattr(one, "__defaults__", None) or ())]
-            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-        elif callable(one) or hasattr(one, "pmf"):
-            read(type(one))
-            held = {k: v for k, v in getattr(one, "__dict__", {}).items() if k[:1] != "_"}
-            waiting += [value for _, value in sorted(held.items())]
+        number, _ = seen.setdefault(id(one), (len(seen), one))
+        if number < len(seen) - 1:
+            told.update(str(number).encode())
+            continue
+        waiting += held
+        defined = one if inspect.isclass(one) or inspect.isroutine(one) else type(one)
+        tops.add(str(getattr(defined, "__module__", "")).partition(".")[0])
+        if (file := source_file(defined)) is None:
+            told.update(source_bytes(defined))
         else:
-            told.update(type(one).__name__.encode() + digest(one))
-    packages: set[str] = set()
+            files.add(file)
+    packages = distributions(tops)
     for file in [*files]:
-        here = Path.cwd() if file.is_relative_to(Path.cwd()) else file.parent
-        found = dependencies([file], here)
-        files |= {own for own in found.files if own.name.endswith(_CODE)}
+        found = dependencies([file], _root_of(file), texts=False)
+        files |= found.files
         packages |= found.packages
     for content in sorted({hashlib.sha256(file.read_bytes()).digest() for file in files}):
         told.update(content)
     if with_packages:
         told.update(repr([(name, metadata.version(name)) for name in sorted(packages)]).encode())
     return told.hexdigest()
+
+
+def _held(one: Any) -> list[Any] | None:
+    """Return the names and values that code or a collection holds; None for a plain value."""
+    if isinstance(one, functools.partial):
+        return [one.func, *one.args, *_flat(one.keywords)]
+    if isinstance(one, list | tuple | dict):
+        if not _is_opened(one):
+            return None
+        return [*_flat(one)] if isinstance(one, dict) else [*one]
+    if isinstance(one, set | frozenset):  # the order of words differs between processes
+        return [b"".join(sorted(map(digest, one)))]
+    if inspect.isclass(one):
+        return [one.__qualname__]
+    if inspect.isroutine(one):
+        cells = [c for c in getattr(one, "__closure__", None) or () if not _is_empty(c)]
+        more = getattr(one, "__kwdefaults__", None) or {}
+        whose = getattr(one, "__self__", None)
+        return [
+            one.__qualname__,
+            _place_of(getattr(one, "__code__", None)),
+            *(cell.cell_contents for cell in cells),
+            *(getattr(one, "__defaults__", None) or ()),
+            *_flat(more),
+            None if inspect.ismodule(whose) else whose,
+            getattr(one, "__wrapped__", None),
+        ]
+    if callable(one) or hasattr(one, "pmf"):
+        is_ours = type(one).__module__.partition(".")[0] == SELF
+        slots = {
+            name: getattr(one, name)
+            for kind in type(one).__mro__
+            for name in map(str, getattr(kind, "__slots__", ()))
+            if hasattr(one, name)
+        }
+        # A wrapper of dpaudit remembers in its private attributes what it has seen.
+        state = slots | getattr(one, "__dict__", {})
+        return [*_flat({k: v for k, v in state.items() if not (is_ours and k[:1] == "_")})]
+    return None
+
+
+def _flat(held: Mapping[Any, Any]) -> Iterator[Any]:
+    """Yield each name and its value, in the order of the names."""
+    for name in sorted(held, key=str):
+        yield from (name, held[name])
+
+
+def _place_of(code: CodeType | None) -> str:
+    """Return where code is in its file, which tells two lambdas of one line apart."""
+    if code is None:
+        return ""
+    known = [place for place in code.co_positions() if None not in place]
+    return repr((min(known), max(known))) if known else str(code.co_firstlineno)
+
+
+@functools.cache
+def _root_of(file: Path) -> Path:
+    """Return the directory of the project that holds a file."""
+    marks = "pyproject.toml", "setup.py", "setup.cfg", ".git"
+    for folder in file.parents:
+        if any((folder / mark).exists() for mark in marks):
+            return folder
+    return Path.cwd() if file.is_relative_to(Path.cwd()) else file.parent
 
 
 def source_bytes(function: Any) -> bytes:
@@ -193,7 +241,7 @@ def source_file(function: Any) -> Path | None:
     """Return the file that defines an object; None for code that is in no file."""
     try:
         file = inspect.getsourcefile(function)
-    except TypeError:  # code that is not Python
+    except (OSError, TypeError):  # code of a prompt, or code that is not Python
         return None
     return Path(file).resolve() if file is not None and Path(file).is_file() else None
 

@@ -78,10 +78,10 @@ def code_hash(mechanism: Any) -> str:
     """Return a hash of a mechanism's own code, and of the values that are bound in it.
 
     The hash covers the complete source file of each own function, class and module that the
-    mechanism refers to, directly or not, and the modules of the project that its files import. It
-    also covers the values in closures, the arguments bound by ``partial`` and the attributes of
-    objects. It does not cover code of libraries, programs that a command runs, and data that are
-    read from files.
+    mechanism refers to, directly or not. It covers the modules of the project that its files
+    import. It also covers the values in closures, the arguments bound by ``partial`` and the
+    attributes of objects. It does not cover code of libraries, programs that a command runs, and
+    data that are read from files.
 
     Parameters
     ----------
