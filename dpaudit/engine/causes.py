@@ -292,7 +292,7 @@ class _Inquiry:
             return "the noise"
         words, (audited, stated) = self.best.of.noise, self._scales
         is_elsewhere = audited is not None and audited != stated and words.endswith(")")
-        return f"{words[:-1]} on {self.best.on})" if is_elsewhere else words
+        return f"{words[:-1]} on the smallest pair)" if is_elsewhere else words
 
     @functools.cached_property
     def _recorded(self) -> Recording | None:

@@ -40,7 +40,7 @@ _LOOK = """\
 #show heading.where(level: 3): set text(size: 10.5pt)
 #let horizontalrule = line(length: 100%)
 """
-_FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
+_FORMULA = re.compile(r"(?<!\$)\${1,2}(?![\s$])(?P<latex>[^$\n]+?)(?<!\s)\${1,2}(?![\d$])|`[^`]*`")
 _MATHML = "http://www.w3.org/1998/Math/MathML"
 _ATTRIBUTES = {
     "accent", "columnalign", "columnlines", "columnspacing", "depth", "display", "displaystyle",
@@ -344,13 +344,16 @@ def mathml(latex: str, display: str = "block") -> Markup:
 def with_formulas(text: str) -> Markup:
     """Return a text in which each formula between dollar signs is MathML.
 
-    As in Markdown, no formula begins or ends with a space, and no digit follows it. So prices stay
-    as they are.
+    As in Markdown, no formula begins or ends with a space, no digit follows it, and code between
+    backticks has none. So prices and names of variables stay as they are.
     """
-    parts = _FORMULA.split(text)
-    return Markup("").join(
-        mathml(part, "inline") if at % 2 else escape(part) for at, part in enumerate(parts)
-    )
+    found, at = Markup(""), 0
+    for match in _FORMULA.finditer(text):
+        is_code = match["latex"] is None
+        found += escape(text[at : match.start()])
+        found += escape(match[0]) if is_code else mathml(match["latex"], "inline")
+        at = match.end()
+    return found + escape(text[at:])
 
 
 def _without_links(found: str) -> str:

@@ -264,7 +264,8 @@ def no_array(outputs: Any) -> str | None:
 
 def hint(mechanism: Any) -> str:
     """Return advice for a function whose parameters are not those of a mechanism, or ""."""
-    if not inspect.isroutine(mechanism):  # an object of dpaudit, which calls the user's function
+    whole = mechanism.func if isinstance(mechanism, functools.partial) else mechanism
+    if type(whole).__module__.startswith("dpaudit."):  # it calls the user's function as it should
         return ""
     if _takes(mechanism, None, 1, rng=None):
         return ""
@@ -357,6 +358,6 @@ def slow_words(name: str, each: float, size: int, total: int, seconds: float) ->
         f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} (of both "
         f"datasets, and of any mutants) would take up to {seconds / 60:.0f} minutes. "
         'Use fewer draws=, or method="sequential" (dpaudit run --sequential), which stops as soon '
-        "as the evidence suffices and whose time Settings(max_seconds=...) limits. "
+        "as the evidence suffices. With it, Settings(max_seconds=...) limits the time. "
         "Settings(cache_dir=...) lets an interrupted audit resume"
     )

@@ -126,7 +126,7 @@ def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
         yield others, top, bottom, f"one_item(the {name}, {high} to {low})", None
     mixed = crowd.some(high, low, slice(0, m // 2))
     yield others, mixed, crowd.row(mid), f"mixed_items(half {high}, half {low})", None
-    for name, count in (("half", m // 2), ("one", 1)):
+    for name, count in (("half", m // 2), ("one", 1)) if crowd.is_replaced else ():
         up, down = (crowd.some(*ends, slice(0, count)) for ends in ((high, low), (low, high)))
         words = f"opposite_items({name} from {high} to {low}, the rest from {low} to {high})"
         yield others, up, down, words, None

@@ -17,7 +17,7 @@ from typing import Any
 
 from dpaudit import _validate
 from dpaudit.claims import Relation
-from dpaudit.data import UserTable, digest
+from dpaudit.data import UserTable, counted, digest
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace, in_words
@@ -432,7 +432,8 @@ class FrameTables(_Tables):
         )
         self.who, most = next(iter(self.table.sizes.items()))
         self.items = most if items is None else _validate.integer(1, MAX_ROWS, m=items)
-        self.beyond = f"users with more than {self.items} rows, if data can hold them (pass m=)"
+        largest = counted(max(most, self.items), "row")
+        self.beyond = f"users with more than {largest}, if data can hold them (pass m=)"
         self.name = f"like {len(self.table.owners)} rows of {len(self.table.sizes)} users"
 
     def _declared(self, name: str, holds: Range, special: tuple[Any, ...]) -> Column:

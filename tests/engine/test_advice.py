@@ -17,6 +17,7 @@ from dpaudit import (
     ApproxDP,
     NeighborPair,
     PureDP,
+    Relation,
     audit,
     audit_outputs,
     neighbors,
@@ -252,6 +253,24 @@ def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
     assert again.verdict == "refuted"
 
 
+def test_a_refutation_says_which_number_of_items_the_audit_chose() -> None:
+    """Check that columns which the user does not have are said to be the audit's choice."""
+
+    def five_means(data, size, *, rng):  # right for five columns
+        return data.clip(0, 1).mean() * data.shape[1] + rng.laplace(scale=5 / len(data), size=size)
+
+    words = "The audit chose data with 8 items, or columns, for each user."
+    claim = PureDP(1.0, relation=Relation.REPLACE_USER)
+    chosen = audit(five_means, claim, draws=20_000, seed=1, mutants=None)
+    assert chosen.verdict == "refuted"
+    assert words in chosen.advice
+    named = audit(
+        five_means, PureDP(0.5), neighbors.portfolio(m=5), draws=20_000, seed=1, mutants=None
+    )
+    assert named.verdict == "refuted"
+    assert words not in named.advice
+
+
 def two_answers(data, size, *, rng, each=0.6):
     """Release two answers, each with epsilon `each`."""
     return np.stack([total(data, size, rng=rng, scale=1 / each) for _ in range(2)], axis=1)
@@ -263,6 +282,7 @@ def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None
     short = audit(two_answers, PureDP(1.0), NEAR, draws=draws, seed=1)
     assert short.verdict is not Verdict.REFUTED
     assert "the audit observed, this pair needs epsilon = 1.2, but 1 is claimed" in short.advice
+    assert "AdditiveNoise" in short.advice
     enough = draws_named(short.advice)
     assert audit(two_answers, PureDP(1.0), NEAR, draws=enough, seed=2).verdict == "refuted"
     kept = audit(partial(two_answers, each=0.5), PureDP(1.0), NEAR, draws=draws, seed=1)

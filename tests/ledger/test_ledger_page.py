@@ -391,6 +391,7 @@ def test_formulas_between_dollar_signs_are_mathematics_and_prices_are_not():
     assert found.endswith("</math>.")
     assert found.count("<math") == 2
     assert "<mfrac>" in found
+    assert with_formulas("see $$a$$ and `$HOME` or `$PATH`").count("$") == 2
     assert with_formulas("<script>").startswith("&lt;")
 
 

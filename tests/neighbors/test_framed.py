@@ -175,12 +175,13 @@ def test_invented_users_may_have_more_rows_than_all_users_of_the_frame() -> None
 
     def longest(**options: int) -> int:
         held = neighbors.portfolio(VISITS, schema=schema, **options)
-        assert f"users with more than {options.get('m', most)} rows" in held.beyond
+        assert f"users with more than {max(options.get('m', most), most)} rows" in held.beyond
         sides = [side for pair in held.pairs for side in (pair.left, pair.right)]
         return max(side["id"].value_counts().max() for side in sides)
 
     assert longest() == most
     assert longest(m=most + 5) == most + 5
+    assert longest(m=1) == most  # the frame's own users
     with pytest.raises(ValueError, match="m must be"):
         neighbors.portfolio(VISITS, schema=schema, m=0)
 

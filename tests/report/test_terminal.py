@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpaudit import NeighborPair, PureDP, audit
+from dpaudit import NeighborPair, PureDP, Settings, Verdict, audit
 from dpaudit.report.audits import AUDITS
+from dpaudit.results import Expectation
 from dpaudit.results.result import AuditResult
 from dpaudit.run.display import RunDisplay
 
@@ -52,6 +53,14 @@ def test_other_audits_say_no_more_than_before():
     result = check(loud)
     assert "draws" not in line_of(result)
     assert "stopped" not in AUDITS.finding(result, verbose=True)
+
+
+def test_an_audit_that_passed_is_told_in_full_if_it_knows_a_next_step():
+    result = check(noisy_sum, claim=PureDP(2.0), settings=Settings(progress=False))
+    passed = replace(result, verdict=Verdict.NOT_REFUTED, expected=Expectation.NOT_REFUTED)
+    for advice, is_shown in (("", False), ("Use about 9,000 draws.", True)):
+        assert AUDITS.is_shown(replace(passed, advice=advice)) is is_shown
+    assert (AUDITS.summary([replace(passed, advice="")])) is None
 
 
 @pytest.mark.slow
