@@ -308,9 +308,8 @@ class _Inquiry:
         if self.best is None or not self.best.of.keys or self.facts.found is None:
             return None, None
         key, first = self.best.of.keys[0], self._recorded
-        return None if first is None else amounts(first).get(key), amounts(self.facts.found).get(
-            key
-        )
+        audited = None if first is None else amounts(first).get(key)
+        return audited, amounts(self.facts.found).get(key)
 
     def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
         """Return whether no violation is found; False if the mechanism fails."""

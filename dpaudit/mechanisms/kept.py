@@ -139,10 +139,10 @@ def code_digest(mechanism: Any, *, with_packages: bool = False) -> str:
         if held is None:
             told.update(digest(one))
             continue
-        number, _ = seen.setdefault(id(one), (len(seen), one))
-        if number < len(seen) - 1:
-            told.update(str(number).encode())
+        if id(one) in seen:
+            told.update(str(seen[id(one)][0]).encode())
             continue
+        seen[id(one)] = len(seen), one
         waiting += held
         defined = one if inspect.isclass(one) or inspect.isroutine(one) else type(one)
         tops.add(str(getattr(defined, "__module__", "")).partition(".")[0])
@@ -189,15 +189,13 @@ def _held(one: Any) -> list[Any] | None:
         ]
     if callable(one) or hasattr(one, "pmf"):
         is_ours = type(one).__module__.partition(".")[0] == SELF
-        slots = {
-            name: getattr(one, name)
-            for kind in type(one).__mro__
-            for name in map(str, getattr(kind, "__slots__", ()))
-            if hasattr(one, name)
-        }
+        slots = [getattr(kind, "__slots__", ()) for kind in type(one).__mro__]
+        named = [name for own in slots for name in ([own] if isinstance(own, str) else own)]
+        state = {name: getattr(one, name) for name in named if hasattr(one, name)}
+        state |= getattr(one, "__dict__", {})
         # A wrapper of dpaudit remembers in its private attributes what it has seen.
-        state = slots | getattr(one, "__dict__", {})
-        return [*_flat({k: v for k, v in state.items() if not (is_ours and k[:1] == "_")})]
+        told = {name: one for name, one in state.items() if not (is_ours and name[:1] == "_")}
+        return [str(getattr(one, "__name__", "")), *_flat(told)]
     return None
 
 

@@ -64,6 +64,7 @@ UNLIKE: dict[str, tuple[Any, Any]] = {
     "lambda": (LAMBDAS[0], LAMBDAS[1]),
     "lambda in one_draw": tuple(one_draw(one, randomness=None) for one in LAMBDAS),
     "function of a library": (Both(np.sum), Both(np.mean)),
+    "ufunc": (Both(np.add), Both(np.multiply)),
     "lambda in an attribute": (Both(LAMBDAS[0]), Both(LAMBDAS[1])),
     "name": tuple(functools.partial(noisy, **{name: 2.0}) for name in ("scale", "other")),
     "which is repeated": tuple(functools.partial(noisy, high=a, low=1, z=2) for a in (1, 2)),
@@ -81,6 +82,12 @@ def test_unlike_mechanisms_have_unlike_digests(name: str) -> None:
 def test_equal_mechanisms_have_equal_digests() -> None:
     for make in (by_default, Hidden, Slotted):
         assert code_digest(make(1.5)) == code_digest(make(1.5))
+
+
+def test_an_object_may_hold_itself() -> None:
+    first, second = Both(None), Both(None)
+    first.first, second.first = first, second
+    assert code_digest(first) == code_digest(second) != code_digest(Both(None))
 
 
 def test_a_class_without_a_file_has_a_digest() -> None:
