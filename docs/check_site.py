@@ -14,8 +14,10 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from axe_playwright_python.base import AXE_SCRIPT
@@ -96,22 +98,35 @@ def _broken(path: Path, here: Path, address: str, pages: dict[Path, _Page]) -> I
 def barriers(site: Path, chromium: str) -> Iterator[str]:
     """Yield the pages that axe-core objects to, or that are wider than a narrow screen."""
     own = [path for path in sorted(site.resolve().rglob("*.html")) if _is_ours(path, site)]
+    with ProcessPoolExecutor(2) as browsers:
+        halves = browsers.map(
+            _barriers_of, (own[::2], own[1::2]), ("light", "dark"), [chromium] * 2
+        )
+        for path, words in itertools.chain.from_iterable(halves):
+            yield f"{path.relative_to(site.resolve())}{words}"
+
+
+def _barriers_of(
+    paths: list[Path], scheme: Literal["light", "dark"], chromium: str
+) -> list[tuple[Path, str]]:
+    """Open pages in one browser, and return each page with what is wrong with it."""
+    wrong = []
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        size = {"width": 400, "height": 900}
-        pages = [browser.new_page(viewport=size, color_scheme=c) for c in ("light", "dark")]
-        for path, page in zip(own, itertools.cycle(pages), strict=False):
+        page = browser.new_page(viewport={"width": 400, "height": 900}, color_scheme=scheme)
+        for path in paths:
             page.goto(path.as_uri())
-            here = path.relative_to(site.resolve())
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                yield f"{here} is wider than a screen of 400 pixels"
+                wrong.append((path, " is wider than a screen of 400 pixels"))
             page.evaluate(AXE_SCRIPT)
-            found = page.evaluate(
-                "axe.run({exclude: ['.dataframe']})"
-            )  # pandas writes these tables
-            for rule in found["violations"]:
-                yield f"{here}: {rule['help']}: {rule['nodes'][0]['html']}"
+            # pandas writes the tables that are left out
+            found = page.evaluate("axe.run({exclude: ['.dataframe']})")
+            wrong += [
+                (path, f": {rule['help']}: {rule['nodes'][0]['html']}")
+                for rule in found["violations"]
+            ]
         browser.close()
+    return wrong
 
 
 def _is_ours(path: Path, site: Path) -> bool:
