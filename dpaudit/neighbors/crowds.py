@@ -71,7 +71,7 @@ def crowds(
     found: dict[tuple[bytes, bytes], NeighborPair] = {}
     drafts = [_majorities(crowd, levels) for levels in scales]
     drafts += [_items(crowd, scales[0]), _places(crowd, scales[0])]
-    drafts += [_kinds(crowd, kinds)]
+    drafts += [_kinds(crowd, kinds), _opposite(crowd, scales[0])]
     if missing:
         drafts.append(_empty(crowd, scales[0]))
     if len(crowd.item_shape) > 1:
@@ -116,7 +116,7 @@ def _spreads(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
 
 
 def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
-    """Yield pairs in which the user moves only some items, or moves items in both directions."""
+    """Yield pairs in which the user moves only some items, or moves items to both ends."""
     low, mid, high, m = levels.low, levels.mid, levels.high, crowd.m
     if m < 2:
         return
@@ -126,10 +126,18 @@ def _items(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
         yield others, top, bottom, f"one_item(the {name}, {high} to {low})", None
     mixed = crowd.some(high, low, slice(0, m // 2))
     yield others, mixed, crowd.row(mid), f"mixed_items(half {high}, half {low})", None
-    for name, count in (("half", m // 2), ("one", 1)) if crowd.is_replaced else ():
+
+
+def _opposite(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
+    """Yield pairs in which some items of the user move up, and the rest of its items move down.
+
+    Under removal nothing moves, and the pairs would be those of mixed items.
+    """
+    low, mid, high, m = levels.low, levels.mid, levels.high, crowd.m
+    for name, count in (("half", m // 2), ("one", 1)) if crowd.is_replaced and m > 1 else ():
         up, down = (crowd.some(*ends, slice(0, count)) for ends in ((high, low), (low, high)))
         words = f"opposite_items({name} from {high} to {low}, the rest from {low} to {high})"
-        yield others, up, down, words, None
+        yield crowd.rows(mid), up, down, words, None
 
 
 def _places(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
