@@ -190,5 +190,5 @@ def test_a_long_page_unpacks_a_finding_when_it_is_opened(results, opened, tmp_pa
         page.wait_for_selector(f'article[id="{name}"] .back')
         assert page.locator(".packed").count() == len(results) - 3
         page.click("[data-all=open]")
-        page.wait_for_function("document.querySelector('.packed') === null")
+        page.wait_for_selector(".packed", state="detached")
         assert page.locator("article .back").count() == len(results)
