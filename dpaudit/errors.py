@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from types import FrameType
+from types import FrameType, TracebackType
 
 _DPAUDIT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STDLIB = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
@@ -95,6 +95,24 @@ def place(error: BaseException) -> str:
                 users = here
         trace = trace.tb_next
     return users or first or ""
+
+
+def drop_own_frames(error: BaseException) -> BaseException:
+    """Remove the frames of dpaudit from the tracebacks of an exception and of its causes."""
+    link: BaseException | None = error
+    while link is not None:
+        kept = []
+        trace = link.__traceback__
+        while trace is not None:
+            if not _file(trace.tb_frame).startswith(_DPAUDIT):
+                kept.append(trace)
+            trace = trace.tb_next
+        rest: TracebackType | None = None
+        for each in reversed(kept):
+            rest = TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
+        link.__traceback__ = rest
+        link = link.__cause__
+    return error
 
 
 def _file(frame: FrameType) -> str:

@@ -236,6 +236,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the results to the report, and report a fault of the mechanism in one sentence."""
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        call.excinfo = _without_own_frames(call.excinfo)
     report = yield
     job = job_of(item)
     if job is None:
@@ -270,6 +272,15 @@ def pytest_runtest_makereport(
         facts = ", ".join(section_of(record).facts(record))
         item.user_properties.append((record.id, f"{record.status.word}: {facts}"))
     return report
+
+
+def _without_own_frames(excinfo: pytest.ExceptionInfo[Any]) -> pytest.ExceptionInfo[Any]:
+    """Leave out dpaudit's functions from the traceback of an error that blames other code."""
+    from dpaudit.errors import DpauditError, drop_own_frames
+
+    if not isinstance(excinfo.value, DpauditError):
+        return excinfo
+    return pytest.ExceptionInfo.from_exception(drop_own_frames(excinfo.value))
 
 
 # --- words ------------------------------------------------------------------------------------

@@ -221,6 +221,29 @@ def audit_wrong(auditor):
 
 
 @pytest.mark.slow
+def test_an_error_in_a_plain_test_shows_the_code_of_the_user_only(home):
+    home.put(
+        "test_plain.py",
+        AUDITS
+        + """
+from dpaudit import audit
+
+def typo(data, size, *, rng):
+    return data.meen()
+
+def test_typo():
+    audit(typo, PureDP(1.0), PAIR, draws=400)
+""",
+    )
+    result = run(home, "test_plain.py")
+    assert result.code == 1
+    result.matches(
+        "*test_plain.py:*AttributeError*", "*MechanismError: typo raised AttributeError*"
+    )
+    assert "sampler.py" not in result.out
+    assert "sampler.py" in run(home, "test_plain.py", "--full-trace").out
+
+
 def test_all_checks_of_a_function_are_made_and_judged(project):
     both = HONEST + BROKEN.split(":\n", 1)[1]
     result = run(project(both))
