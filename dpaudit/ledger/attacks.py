@@ -466,7 +466,7 @@ class Attack:
         part = f"{self.subject}: " if self.role is Role.STATEMENT and self.subject else ""
         self._record(
             Attempt(
-                f"{part}{result.mechanism} is {claim}",
+                f"{part}the claim {claim} for {result.mechanism}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
                 sum(result.draws.values()) or 1,  # an exact computation judges one pair
                 tightest=certified / claimed if claimed > 0 else math.inf,

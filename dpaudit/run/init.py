@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from importlib import metadata
 from pathlib import Path
@@ -50,6 +51,9 @@ def init(directory: Path, ci: str) -> int:
             click.echo(f"kept: {path}{hint}")
             continue
         text = (_TEMPLATES / template).read_text(encoding="utf-8")
+        text = re.sub(
+            r"([\w-]+)==VERSION", lambda line: f"{line[1]}=={metadata.version(line[1])}", text
+        )
         write_atomic(path, text.replace("VERSION", metadata.version("dpaudit")))
         click.echo(f"written: {path}")
     there = "" if directory == Path() else f"cd {shlex.quote(str(directory))} && "

@@ -236,7 +236,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the results to the report, and report a fault of the mechanism in one sentence."""
-    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+    if call.excinfo is not None and not item.config.getoption("fulltrace", False):
         call.excinfo = _without_own_frames(call.excinfo)
     report = yield
     job = job_of(item)

@@ -635,7 +635,7 @@ def test_an_audit_of_a_part_says_which_part():
     book = ledger()
     pair = NeighborPair([[0.0]], [[1.0]])
     book.part("privacy of an item").audit(noisy, PureDP(1.0), pair, draws=4_000)
-    assert only(book).claim == "privacy of an item: noisy is epsilon = 1"
+    assert only(book).claim == "privacy of an item: the claim epsilon = 1 for noisy"
 
 
 @pytest.mark.slow

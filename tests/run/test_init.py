@@ -39,10 +39,10 @@ def gitlab_job(project: Path) -> Any:
     return yaml.safe_load((project / JOBS["gitlab"]).read_text(encoding="utf-8"))["audits"]
 
 
-def gitlab(project: Path) -> int:
+def gitlab(project: Path, source: str = "merge_request_event") -> int:
     """Run the job of GitLab without installing anything."""
     script = [line for line in gitlab_job(project)["script"] if not line.startswith("pip install")]
-    return shell("\n".join(script), project)
+    return shell("\n".join(script), project, CI_PIPELINE_SOURCE=source)
 
 
 def github(project: Path, **inputs: str) -> tuple[bool, list[str]]:
@@ -127,6 +127,17 @@ def test_both_jobs_pass_where_nothing_got_worse(project: Path, has_baseline: boo
     assert not github(project)[0]
 
 
+def test_both_jobs_run_with_more_draws_at_night(project: Path) -> None:
+    write(project, scale=1.0)
+    assert gitlab(project, source="schedule") == 0
+    stored = json.loads((project / "reports" / "results.json").read_text(encoding="utf-8"))
+    assert stored["run"]["profile"] == "full"
+    workflow = yaml.load((project / JOBS["github"]).read_text(encoding="utf-8"), yaml.BaseLoader)
+    assert workflow["on"]["schedule"]
+    options = workflow["jobs"]["audits"]["steps"][-1]["with"]["options"]
+    assert options.endswith("--profile ${{ github.event_name == 'schedule' && 'full' || 'quick' }}")
+
+
 def test_inputs_reach_the_run_and_no_shell(project: Path) -> None:
     options = "audits/audit_noisy_mean.py --seed 3 $(touch hacked) ; touch hacked"
     failed, _ = github(project, options=options, out="else where", sarif="false")
@@ -164,7 +175,8 @@ def test_files_that_exist_are_kept(baseline: Path, tmp_path: Path) -> None:
 
 def test_a_version_is_fixed(baseline: Path) -> None:
     requirements = (baseline / "audits" / "requirements.txt").read_text(encoding="utf-8")
-    assert requirements == f"dpaudit=={metadata.version('dpaudit')}\n"
+    names = ("dpaudit", "numpy", "scipy", "scikit-learn")
+    assert requirements == "".join(f"{name}=={metadata.version(name)}\n" for name in names)
 
 
 def test_git_ignores_what_the_jobs_write(project: Path) -> None:
