@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import Relation
-from dpaudit.data import is_frame
+from dpaudit.data import counted, is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
@@ -163,7 +163,7 @@ def _no_code(mutant_runs: MutantRuns) -> tuple[str, ...]:
             reason = "no output changed in trial draws" if reason == NO_CHANGE else reason
             reasons.setdefault(reason, []).append(kind)
     found += tuple(f"mistakes in {', '.join(kinds)} ({why})" for why, kinds in reasons.items())
-    return found + (f"{code.left_out} more mistakes in the code",) * bool(code.left_out)
+    return found + (f"{counted(code.left_out, 'more mistake')} in the code",) * bool(code.left_out)
 
 
 def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:

@@ -175,7 +175,8 @@ def _of_users(side: Array) -> str:
     if side.ndim < 2:
         return users
     items = f"{users} of {counted(side.shape[1], 'item')}"
-    return items + f" of {'x'.join(map(str, side.shape[2:]))} values" * (side.ndim > 2)
+    shape = "x".join(map(str, side.shape[2:]))
+    return items + f" of {shape} value{'s' * (shape != '1')}" * (side.ndim > 2)
 
 
 def _side_by_side(
