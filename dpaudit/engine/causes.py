@@ -97,11 +97,15 @@ def causes_of(
 
 @dataclass(frozen=True)
 class _Factor:
-    """A noise, the largest factor that was refuted, and the factor that seems to suffice."""
+    """A noise, the largest factor that was refuted, and the factor that seems to suffice.
+
+    `draws` is the number of draws per dataset that did not refute the latter. More may be needed.
+    """
 
     of: Amplifier
     refuted: float
     suffices: float
+    draws: int
     on: str
     returns: tuple[Line, ...]
 
@@ -109,7 +113,10 @@ class _Factor:
     def words(self) -> str:
         times = f"{self.refuted:.2g}"
         little = "this noise" if times == "1" else f"{times} times this noise"
-        return f"on {self.on}, {little} is too little, and {self.suffices:.2g} times is not refuted"
+        return (
+            f"on {self.on}, {little} is too little, and {self.suffices:.2g} times is not refuted "
+            f"in {self.draws:,} draws"
+        )
 
     @property
     def lines(self) -> Lines:
@@ -133,7 +140,7 @@ class _Inquiry:
         self.event, self.first = found.witness.event, found.pair
         self.pair, self.fine = smallest, fine
         self.both = [self.first] if smallest is self.first else [self.first, smallest]
-        self.facts = Facts(trials, smallest)
+        self.facts = Facts(trials, smallest, self.first)
         self.causes: list[Cause] = []
         self.best: _Factor | None = None
         self.reached = 1.0
@@ -216,18 +223,19 @@ class _Inquiry:
     def _bracket(self, noise: Amplifier, high: float) -> _Factor:
         """Halve the range of the factor, on a logarithmic scale, until it is precise."""
         refuted = low = 1.0
+        draws = of_high = self.fine
         with suppress(OutOfDraws):
             while high / low > PRECISION:
                 middle = math.sqrt(low * high)
                 draws = self.fine * (1 + (high / low < _NEAR))
                 suffices = self._suffices(noise, middle, draws)
-                low, high = (low, middle) if suffices else (middle, high)
+                low, high, of_high = (low, middle, draws) if suffices else (middle, high, of_high)
                 refuted = middle if suffices is False else refuted
             near = low / PRECISION
             if near > refuted and self.trials.refutes(self.pair, noise.scaled(near), draws=draws):
                 refuted = near
         on = "the pair of the audit" if self.pair is self.first else "the smallest pair"
-        return _Factor(noise, refuted, high, on, self.facts.returns)
+        return _Factor(noise, refuted, high, of_high, on, self.facts.returns)
 
     def _suffices(self, noise: Amplifier, factor: float, draws: int) -> bool | None:
         """Return whether a multiple of a noise repairs the claim.
@@ -258,7 +266,7 @@ class _Inquiry:
         if noises:
             yield Cause(
                 "noise",
-                "the noise is too small",
+                "the noise is too small, or it is not added to all that depends on the user",
                 evidence,
                 code_of(line for key in noises[:2] for line in amount_lines(key)),
             )

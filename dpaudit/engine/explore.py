@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from dpaudit.engine.task import EXPLORE_SHARE, Run, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Event, Guess, Selection, learn
 from dpaudit.mechanisms import LateFailure, Sampler, joined
+from dpaudit.mutants import uneven_noise
 from dpaudit.neighbors import AllPairs, NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.search import LEAST_BUDGET, SearchRecord, least_budget, search, search_values
 
@@ -207,7 +208,14 @@ def _searched(
         else:
             conclusive = conclusive_for(task) if task.sequential else None
             found = search(
-                space, sampler, budget // 2, goal, finals=finals, conclusive=conclusive, rng=rng
+                space,
+                sampler,
+                budget // 2,
+                goal,
+                finals=finals,
+                conclusive=conclusive,
+                suspicious=suspicious_for(task, sampler.mechanism),
+                rng=rng,
             )
             if found.is_early:
                 more = explore_budget(task, sampler, share)
@@ -236,6 +244,17 @@ def conclusive_for(task: Task) -> Callable[..., bool]:
         return bounds.lower_epsilon(delta) > epsilon
 
     return conclusive
+
+
+def suspicious_for(task: Task, mechanism: Any) -> Callable[[NeighborPair], bool]:
+    """Return the function that says whether the sides of a pair get unequal numbers of noise."""
+
+    def suspicious(pair: NeighborPair) -> bool:
+        with suppress(MechanismError):
+            return bool(uneven_noise(mechanism, pair, seed=task.seed, watch=task.watch))
+        return False
+
+    return suspicious
 
 
 def check_draws(draws: int, space: SearchSpace | Portfolio | AllPairs) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.data import handed
+from dpaudit.data import counted, handed
 from dpaudit.engine.trials import Trials
 from dpaudit.errors import MechanismError
 from dpaudit.events import Encoder
@@ -42,6 +42,7 @@ from dpaudit.mutants import (
     record,
     text_of,
     traced,
+    uneven_noise,
     value_lines,
 )
 from dpaudit.neighbors import NeighborPair
@@ -73,6 +74,8 @@ class Facts:
         The trials of the refuted mechanism.
     pair : NeighborPair
         A pair on which the claim is refuted.
+    first : NeighborPair
+        The pair of the audit, on which fewer counts agree by chance.
 
     Attributes
     ----------
@@ -84,8 +87,8 @@ class Facts:
         For each output, how far the sides are apart, once :meth:`causes` is called.
     """
 
-    def __init__(self, trials: Trials, pair: NeighborPair) -> None:
-        self.trials, self.pair = trials, pair
+    def __init__(self, trials: Trials, pair: NeighborPair, first: NeighborPair) -> None:
+        self.trials, self.pair, self.first = trials, pair, first
         self.task, self.mechanism = trials.task, trials.mechanism
         self.found: Recording | None = None
         self.returns: tuple[Line, ...] = ()
@@ -129,6 +132,7 @@ class Facts:
             )
         self.returns = tuple(dict.fromkeys(line for trace in traces for line in trace.returns))
         lines = code_of(line for one in self.returns for line in value_lines(one))
+        yield from self._uneven()
         yield from itertools.islice(itertools.chain(self._scales(), self._stretched(lines)), 1)
         yield from self._values(lines)
 
@@ -139,6 +143,23 @@ class Facts:
             return traced(self.mechanism, calls)
 
     # --- the noise ---
+
+    def _uneven(self) -> Iterator[Cause]:
+        """Yield the first noise of which more numbers are drawn on one side."""
+        try:
+            found = uneven_noise(
+                self.drawing, self.first, seed=self.task.seed, watch=self.task.watch
+            )
+        except MechanismError:
+            return
+        for key, (left, right) in found.items():
+            yield Cause(
+                "missing",
+                f"the data decide which values the noise of {code_of([key[1][0]])[0]} is added to",
+                f"it has {counted(left, 'number')} on the left and {right} on the right",
+                code_of([key[1][0], *value_lines(key[1][0])[1:]]),
+            )
+            return
 
     def _scales(self) -> Iterator[Cause]:
         """Yield the first noise whose scale differs between the sides, or is 0."""

@@ -317,7 +317,8 @@ def _draws(counts: Counts, likelier: str, epsilon: float, delta: float, failure_
             return draws
         draws *= 2
     raise NotAlone(
-        f"the event violates the claim by so little that {_MOST:,} draws may not certify it again"
+        f"the audit's draws do not show whether {_MOST:,} draws certify the event again; audit with "
+        "more draws"
     )
 
 

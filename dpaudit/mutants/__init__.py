@@ -24,7 +24,7 @@ from dpaudit.mutants.noise import (
 )
 from dpaudit.mutants.program import NotAlone, Program
 from dpaudit.mutants.recorder import Key, Line
-from dpaudit.mutants.sites import Recording, record
+from dpaudit.mutants.sites import Recording, record, uneven_noise
 from dpaudit.mutants.source import amount_lines, branch, text_of, traced, value_lines
 from dpaudit.mutants.treatments import HALVED, RAISED, REMOVED, TREATMENTS, Treatment
 
@@ -69,6 +69,7 @@ __all__ = [
     "scaled",
     "text_of",
     "traced",
+    "uneven_noise",
     "value_lines",
     "without",
 ]

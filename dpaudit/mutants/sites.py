@@ -25,6 +25,7 @@ from dpaudit.mechanisms import (
 )
 from dpaudit.mutants.recorder import Key, Line, Log, Plan, run
 from dpaudit.mutants.treatments import TREATMENTS
+from dpaudit.neighbors import NeighborPair
 
 Array = NDArray[Any]
 
@@ -165,6 +166,53 @@ def record(
     keys = [key for key in keys if key[0] != UNSEEN]
     found = Recording(_numbered([_site(key, recordings) for key in keys]), tuple(keys))
     return replace(found, unseen=_unseen(mechanism, datasets, found, taken, seed, watch))
+
+
+def uneven_noise(
+    mechanism: Callable[..., Any], pair: NeighborPair, *, seed: int, watch: Watch | None = None
+) -> dict[Key, tuple[int, int]]:
+    """Return the sites that draw more numbers on one side of a pair, and how many on each side.
+
+    Then the data decide which values get noise, and a value may exist on one side only. Noise for
+    each user or each item is no such sign, so numbers in proportion to these are left out. Two
+    calls of one draw must agree.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng) -> [size, ...]``.
+    pair : NeighborPair
+        Both datasets.
+    seed : int
+        Seed of the generators.
+    watch : Watch, optional
+        Time limits of the calls.
+
+    Raises
+    ------
+    MechanismError
+        If the mechanism raises an exception or exceeds the time limits.
+    """
+    watch = Watch() if watch is None else watch
+    users = (len(pair.form.labels(side, "users")) for side in (pair.left, pair.right))
+    sizes = [tuple(users), (len(pair.left), len(pair.right))]
+    found: dict[Key, tuple[int, int]] = {}
+    for repeat in range(_SEEDS):
+        left, right = (
+            _called(mechanism, side, 1, generator(seed, "counts", name, repeat), watch).seen
+            for name, side in (("left", pair.left), ("right", pair.right))
+        )
+        uneven = {}
+        for key in {**left, **right}:
+            if key[0] not in TREATMENTS or TREATMENTS[key[0]].centre is None:
+                continue
+            one, other = (seen[key].numbers if key in seen else 0 for seen in (left, right))
+            if one != other and all(one * n != other * m for m, n in sizes):
+                uneven[key] = one, other
+        found = uneven if repeat == 0 else {k: v for k, v in found.items() if uneven.get(k) == v}
+        if not found:
+            break
+    return found
 
 
 def _numbered(sites: list[Site]) -> tuple[Site, ...]:

@@ -85,6 +85,11 @@ class MutantResult:
         return not (self.noise or self.kind)
 
     @property
+    def is_order(self) -> bool:
+        """Whether the changed noise only puts something into a random order."""
+        return self.noise.endswith(("(permutation)", "(permuted)", "(shuffle)"))
+
+    @property
     def killed(self) -> bool:
         """Whether the audit killed the mutant."""
         return self.status is MutantStatus.KILLED
@@ -137,11 +142,23 @@ def score_words(mutants: Sequence[MutantResult], *, by_kind: bool = True) -> str
 def surviving_code(mutants: Sequence[MutantResult], *, brief: bool = True) -> list[str]:
     """Return the surviving mutants of the code in words, or only their kinds and lines.
 
-    Some of them may satisfy the claim.
+    Some of them may satisfy the claim. So may mechanisms without a random order, for example of
+    rows of which the first are kept.
     """
-    survivors = [m for m in mutants if m.kind and m.status is MutantStatus.SURVIVED]
+    noticed = {m.noise for m in mutants if m.killed}.union(undetected(mutants))
+    survivors = [
+        m
+        for m in mutants
+        if m.status is MutantStatus.SURVIVED
+        if m.kind or (m.is_order and m.noise not in noticed)
+    ]
     if brief:
-        places = (f"{m.kind} on {m.name.rpartition(', ')[2]}" for m in survivors)
+        places = (
+            f"random order on {m.noise.removeprefix('the noise of ').rpartition(' (')[0]}"
+            if m.is_order
+            else f"{m.kind} on {m.name.rpartition(', ')[2]}"
+            for m in survivors
+        )
         return list(dict.fromkeys(places))
     return [f"{m.name}, in {m.draws:,} draws" for m in survivors]
 
@@ -169,9 +186,11 @@ def undetected(mutants: Sequence[MutantResult]) -> dict[str, int]:
 
     A removal counts as detected if at least one mutant without this noise was killed. A noisy
     selection has two such mutants, one for each extreme answer. Mutants that were not run are
-    ignored. Removals in all calls come first.
+    ignored. A random order is ignored unless there is no other noise. Removals in all calls come
+    first.
     """
     judged = [m for m in mutants if m.certain and m.status is not MutantStatus.NOT_RUN]
+    judged = [m for m in judged if not m.is_order] or judged
     detected = {(m.noise, m.calls) for m in judged if m.killed}
     missed: dict[str, int] = {}
     for m in sorted(judged, key=lambda m: m.calls != "all"):

@@ -69,6 +69,10 @@ Both only decide on which pair the audit continues. The first is not valid, as t
 on the same draws.
 """
 
+SUSPECTS, SUSPECT_SHARE, SUSPECT_DRAWS = 2, 3, 500
+"""Largest number of suspicious pairs, the fraction of the draws left for finalists that they get
+(one in `SUSPECT_SHARE`), and fewest draws of each, without which they would only cost draws."""
+
 _LEAST_FINAL = 32
 _BASES = 8  # number of pairs whose differing rows are moved to other places
 
@@ -151,6 +155,7 @@ def search(
     *,
     finals: int = 0,
     conclusive: Conclusive | None = None,
+    suspicious: Callable[[NeighborPair], bool] | None = None,
     rng: np.random.Generator,
 ) -> SearchResult:
     """Search for the pair on which most can be certified.
@@ -172,6 +177,9 @@ def search(
     conclusive : callable, optional
         ``conclusive(pair, event, left, right, failure_prob)`` returns whether these draws refute
         the claim. If given, the search ends at the first pair for which this is so on fresh draws.
+    suspicious : callable, optional
+        ``suspicious(pair)`` returns whether the code treats the sides differently. Such given pairs
+        get more draws, unless more than a quarter of them are suspicious.
     rng : numpy.random.Generator
         Seed that determines all trials.
 
@@ -204,7 +212,7 @@ def search(
     goal = replace(goal, careful=True)
     if goal.delta is not None:  # the objective does not need the profile, which is most of the work
         goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
-    return _Search(where, sampler, budget, finals, goal, conclusive, rng).run()
+    return _Search(where, sampler, budget, finals, goal, conclusive, suspicious, rng).run()
 
 
 def _learn(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> Event | Guess:
@@ -245,11 +253,12 @@ class _Search:
         finals: int,
         goal: Goal,
         conclusive: Conclusive | None,
+        suspicious: Callable[[NeighborPair], bool] | None,
         rng: np.random.Generator,
     ) -> None:
         self.sampler, self.goal, self.rng = sampler, goal, rng
         self.left_over = self.whole = budget + finals
-        self.conclusive = conclusive
+        self.conclusive, self.suspicious = conclusive, suspicious
         self.checks_left = CHECKS
         # Half of what the design and the local rounds leave, so that finalists get their draws.
         self.room_for_checks = (self.whole - _spent(budget, DESIGN_SHARE + LOCAL_SHARE)) // 2
@@ -269,7 +278,7 @@ class _Search:
             survivors += self._local(survivors, designed, count)
         if not survivors:
             raise self.candidates.none_left()
-        best = self.winner or self._final(self._at_other_places(survivors))
+        best = self.winner or self._final_or_suspect(self._at_other_places(survivors))
         pair = best.make()
         self.sampler.begin(pair.left, pair.right)
         record = self.candidates.record(self.whole - self.left_over)
@@ -404,6 +413,32 @@ class _Search:
             if not finalists:
                 raise self.candidates.none_left()
         return best_first(finalists)[0]
+
+    def _final_or_suspect(self, survivors: list[Candidate]) -> Candidate:
+        """Return the best finalist, or a suspicious pair that is expected to certify more.
+
+        A rare output that only one side can give is missed with few draws, so suspicious pairs get
+        a share of the draws. They are few, so they need no careful judgement.
+        """
+        suspects = self._suspects()
+        share = self.left_over // SUSPECT_SHARE if suspects else 0
+        self.left_over -= share
+        candidates = [self._final(survivors)]
+        self.left_over += share
+        for suspect in suspects:
+            if self._sample(suspect, share // len(suspects), FINAL):
+                _learn(suspect, replace(self.goal, careful=False), self.rng)
+                candidates.append(suspect)
+        return best_first(candidates)[0]
+
+    def _suspects(self) -> list[Candidate]:
+        """Return the given pairs whose sides the code treats differently, the best first."""
+        most = min(self.left_over // SUSPECT_SHARE // SUSPECT_DRAWS, SUSPECTS)
+        if self.suspicious is None or not most:
+            return []
+        given = best_first(self.candidates.all_given())
+        found = [c for c in given if self.suspicious(c.make())]
+        return found[:most] if len(found) <= len(given) // 4 else []
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
         """Draw until all candidates have about equally many draws, and judge each candidate.

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from algorithms.geometric_median.center import fast_center
-from dpaudit import AdditiveNoise, MechanismError, unseeded
-from dpaudit.mutants import CERTAIN, Mutant, of_noise, record
+from dpaudit import AdditiveNoise, MechanismError, NeighborPair, Relation, unseeded
+from dpaudit.mutants import CERTAIN, Mutant, of_noise, record, uneven_noise
 from tests.algorithms.test_contract import ROWS
 
 Array = np.ndarray
@@ -404,3 +404,37 @@ def test_sites_that_no_line_tells_apart_are_counted() -> None:
     words = [str(site) for site in record(both, [DATA], seed=0).sites]
     assert len(words) == len(set(words)) == 2
     assert words[1] == f"{words[0]} #2"
+
+
+def by_kind(data: Array, size: int, *, rng: Generator) -> Array:
+    """Add noise to the number of rows of each kind that occurs."""
+    counts = np.unique(data, return_counts=True)[1]
+    return (counts + rng.laplace(size=(size, len(counts)))).max(axis=1)
+
+
+def by_user(data: Array, size: int, *, rng: Generator) -> Array:
+    """Add noise to each user, who may be absent."""
+    return (data + rng.laplace(size=(size, *data.shape))).sum(axis=(1, 2))
+
+
+def until_large(data: Array, size: int, *, rng: Generator) -> Array:
+    """Draw until the noise is large, which takes a random number of draws."""
+    while (noise := rng.laplace(size=size)).max() < 1:
+        continue
+    return data.sum() + noise
+
+
+def random_rows(data: Array, size: int, *, rng: Generator) -> Array:
+    return data[rng.permutation(data.size) % len(data)][:1].repeat(size) + rng.laplace(size=size)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "numbers"),
+    [(by_kind, [(3, 2)]), (by_user, []), (until_large, []), (random_rows, []), (one_site, [])],
+)
+def test_noise_that_the_data_decide_is_uneven(mechanism: Any, numbers: list[Any]) -> None:
+    pair = NeighborPair(
+        [[0.0], [0.0], [1.0], [2.0]], [[0.0], [0.0], [1.0]], relation=Relation.ADD_REMOVE_USER
+    )
+    found = uneven_noise(mechanism, pair, seed=2)
+    assert list(found.values()) == numbers

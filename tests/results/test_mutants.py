@@ -16,6 +16,7 @@ from dpaudit.results.mutants import (
     MutantStatus,
     mutation_score,
     score_words,
+    surviving_code,
     undetected,
     undetected_halvings,
     undetected_words,
@@ -196,3 +197,13 @@ def test_the_gravest_is_said_first_and_three_at_most():
     whole = ["a halved, in 700 draws", "b halved, in 700 draws"]
     assert undetected_words([*halves, *calls])[:2] == whole
     assert undetected_words([gone(KILLED), less(KILLED)]) == []
+
+
+def test_a_random_order_beside_other_noise_may_be_harmless():
+    order = "the noise of line 9 of f.py (permutation)"
+    ends = [gone(SURVIVED, order), gone(SURVIVED, order)]
+    assert list(undetected(ends)) == [order]
+    assert surviving_code(ends) == []
+    assert list(undetected([gone(KILLED), *ends])) == []
+    assert surviving_code([gone(KILLED), *ends]) == ["random order on line 9 of f.py"]
+    assert surviving_code([gone(KILLED), gone(KILLED, order), ends[0]]) == []
