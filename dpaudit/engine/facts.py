@@ -153,6 +153,8 @@ class Facts:
         except MechanismError:
             return
         for key, (left, right) in found.items():
+            if not left or not right:  # rather a decision
+                continue
             yield Cause(
                 "missing",
                 f"the data decide which values the noise of {code_of([key[1][0]])[0]} is added to",

@@ -194,8 +194,10 @@ def uneven_noise(
         If the mechanism raises an exception or exceeds the time limits.
     """
     watch = Watch() if watch is None else watch
-    users = (len(pair.form.labels(side, "users")) for side in (pair.left, pair.right))
-    sizes = [tuple(users), (len(pair.left), len(pair.right))]
+    sizes = [
+        [len(pair.form.labels(side, part)) for side in (pair.left, pair.right)]
+        for part in ("users", "items")
+    ]
     found: dict[Key, tuple[int, int]] = {}
     for repeat in range(_SEEDS):
         left, right = (
@@ -207,7 +209,7 @@ def uneven_noise(
             if key[0] not in TREATMENTS or TREATMENTS[key[0]].centre is None:
                 continue
             one, other = (seen[key].numbers if key in seen else 0 for seen in (left, right))
-            if one != other and all(one * n != other * m for m, n in sizes):
+            if one != other and not any(any(s) and one * s[1] == other * s[0] for s in sizes):
                 uneven[key] = one, other
         found = uneven if repeat == 0 else {k: v for k, v in found.items() if uneven.get(k) == v}
         if not found:
