@@ -317,8 +317,8 @@ def _draws(counts: Counts, likelier: str, epsilon: float, delta: float, failure_
             return draws
         draws *= 2
     raise NotAlone(
-        f"the audit's draws do not show whether {_MOST:,} draws certify the event again; audit with "
-        "more draws"
+        f"the draws do not show whether {_MOST:,} draws certify the event again; audit with more "
+        "draws"
     )
 
 
