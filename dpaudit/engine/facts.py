@@ -132,9 +132,11 @@ class Facts:
             )
         self.returns = tuple(dict.fromkeys(line for trace in traces for line in trace.returns))
         lines = code_of(line for one in self.returns for line in value_lines(one))
-        yield from self._uneven()
         yield from itertools.islice(itertools.chain(self._scales(), self._stretched(lines)), 1)
-        yield from self._values(lines)
+        values = list(self._values(lines))
+        yield from values
+        if not any(cause.kind == "missing" for cause in values):
+            yield from self._uneven()
 
     def _trace(self, data: Any) -> Any:
         rngs = (generator(self.task.seed, self.task.name, "trace", at) for at in range(_TRACED + 1))
