@@ -194,10 +194,6 @@ def uneven_noise(
         If the mechanism raises an exception or exceeds the time limits.
     """
     watch = Watch() if watch is None else watch
-    sizes = [
-        [len(pair.form.labels(side, part)) for side in (pair.left, pair.right)]
-        for part in ("users", "items")
-    ]
     found: dict[Key, tuple[int, int]] = {}
     for repeat in range(_SEEDS):
         left, right = (
@@ -209,12 +205,20 @@ def uneven_noise(
             if key[0] not in TREATMENTS or TREATMENTS[key[0]].centre is None:
                 continue
             one, other = (seen[key].numbers if key in seen else 0 for seen in (left, right))
-            if one != other and not any(any(s) and one * s[1] == other * s[0] for s in sizes):
+            if one != other:
                 uneven[key] = one, other
         found = uneven if repeat == 0 else {k: v for k, v in found.items() if uneven.get(k) == v}
         if not found:
-            break
-    return found
+            return {}
+    sizes = [
+        [len(pair.form.labels(side, part)) for side in (pair.left, pair.right)]
+        for part in ("users", "items")
+    ]
+    return {
+        key: (one, other)
+        for key, (one, other) in found.items()
+        if not any((m or n) and one * n == other * m for m, n in sizes)
+    }
 
 
 def _numbered(sites: list[Site]) -> tuple[Site, ...]:
