@@ -100,7 +100,9 @@ def place(error: BaseException) -> str:
 def drop_own_frames(error: BaseException) -> BaseException:
     """Remove the frames of dpaudit from the tracebacks of an exception and of its causes."""
     link: BaseException | None = error
-    while link is not None:
+    seen: set[int] = set()  # an exception may be its own cause
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
         kept = []
         trace = link.__traceback__
         while trace is not None:

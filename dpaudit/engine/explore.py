@@ -284,7 +284,9 @@ def asking_for_data(space: SearchSpace | Portfolio | AllPairs) -> Iterator[None]
 
 def _raised(error: BaseException) -> bool:
     """Return whether the first error was raised by the mechanism, and not by dpaudit."""
-    while error.__cause__ is not None:
+    seen: set[int] = set()  # an exception may be its own cause
+    while error.__cause__ is not None and id(error) not in seen:
+        seen.add(id(error))
         error = error.__cause__
     return not isinstance(error, MechanismError)
 

@@ -159,7 +159,7 @@ class Facts:
                 continue
             yield Cause(
                 "missing",
-                f"the data decide which values the noise of {code_of([key[1][0]])[0]} is added to",
+                f"the data decide how many values get the noise of {code_of([key[1][0]])[0]}",
                 f"it has {counted(left, 'number')} on the left and {right} on the right",
                 code_of([key[1][0], *value_lines(key[1][0])[1:]]),
             )

@@ -173,8 +173,8 @@ def uneven_noise(
 ) -> dict[Key, tuple[int, int]]:
     """Return the sites that draw more numbers on one side of a pair, and how many on each side.
 
-    Then the data decide which values get noise, and a value may exist on one side only. Noise for
-    each user or each item is no such sign, so numbers in proportion to these are left out. Two
+    Then the data decide how many values get noise, and a value may exist on one side only. Noise
+    for each user or each item is no such sign, so numbers in proportion to these are left out. Two
     calls of one draw must agree.
 
     Parameters

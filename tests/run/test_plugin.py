@@ -6,6 +6,8 @@ from fnmatch import fnmatch
 
 import pytest
 
+from dpaudit.errors import drop_own_frames
+
 AUDITS = """
 import numpy as np
 import pytest
@@ -242,6 +244,12 @@ def test_typo():
     )
     assert "sampler.py" not in result.out
     assert "sampler.py" in run(home, "test_plain.py", "--full-trace").out
+
+
+def test_an_exception_that_is_its_own_cause_ends_no_run():
+    error = ValueError("a mechanism may raise it from itself")
+    error.__cause__ = error
+    assert drop_own_frames(error) is error
 
 
 def test_all_checks_of_a_function_are_made_and_judged(project):
