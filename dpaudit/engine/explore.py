@@ -247,7 +247,7 @@ def conclusive_for(task: Task) -> Callable[..., bool]:
 
 
 def suspicious_for(task: Task, mechanism: Any) -> Callable[[NeighborPair], bool]:
-    """Return the function that says whether the sides of a pair get unequal numbers of noise."""
+    """Return the function that says whether the code draws more noise on one side of a pair."""
 
     def suspicious(pair: NeighborPair) -> bool:
         with suppress(MechanismError):

@@ -75,7 +75,8 @@ class Facts:
     pair : NeighborPair
         A pair on which the claim is refuted.
     first : NeighborPair
-        The pair of the audit, on which fewer counts agree by chance.
+        The pair of the audit. It has more users, so that counts of noise rarely equal theirs by
+        chance.
 
     Attributes
     ----------
