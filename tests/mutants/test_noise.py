@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from algorithms.geometric_median.center import fast_center
@@ -438,3 +439,28 @@ def test_noise_that_the_data_decide_is_uneven(mechanism: Any, numbers: list[Any]
     )
     found = uneven_noise(mechanism, pair, seed=2)
     assert list(found.values()) == numbers
+
+
+def test_uneven_noise_is_seen_in_data_of_any_form() -> None:
+    relation = Relation.ADD_REMOVE_USER
+    table = pd.DataFrame({"user": [0, 0, 1, 3, 2], "kind": ["a", "b", "a", "a", "c"]})
+    ragged = [np.array(items) for items in ([0.0, 1.0], [0.0], [1.0], [2.0])]
+    arrays = {"x": np.array([[0.0], [1.0], [0.0], [2.0]]), "y": np.zeros((4, 1))}
+    fewer = {name: array[:3] for name, array in arrays.items()}
+    cases: list[tuple[NeighborPair, Any]] = [
+        (
+            NeighborPair.from_frame(table, user="user", drop=2),
+            lambda frame: frame["kind"].nunique(),
+        ),
+        (
+            NeighborPair(ragged, ragged[:3], relation=relation),
+            lambda users: len(np.unique(np.concatenate(list(users)))),
+        ),
+        (NeighborPair(arrays, fewer, relation=relation), lambda both: len(np.unique(both["x"]))),
+    ]
+    for pair, kinds in cases:
+
+        def noisy(data: Any, size: int, *, rng: Generator, kinds: Any = kinds) -> Array:
+            return rng.laplace(size=(size, kinds(data))).sum(axis=1)
+
+        assert list(uneven_noise(noisy, pair, seed=2).values()) == [(3, 2)], pair
