@@ -312,6 +312,22 @@ def test_noise_of_some_values_only_leads_to_its_pair_and_is_the_cause() -> None:
     assert "rng.laplace" in cause.lines[0].code
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("each", ["user", "item"])
+def test_outputs_explain_more_than_items_only_if_many_items_in_one_output_count_once(
+    each: str,
+) -> None:
+    def counts(data: Array, size: int, *, rng: Generator) -> Array:
+        hits = data[:, :, None] == np.arange(4)
+        found = (hits.any(axis=1) if each == "user" else hits).reshape(-1, 4).sum(axis=0)
+        return found + rng.laplace(scale=1.0, size=(size, 4))
+
+    left = np.full((2, 8), -1)
+    right = np.stack([left[0], np.repeat(np.arange(4), 2)])
+    kinds = [cause.kind for cause in audited(counts, NeighborPair(left, right)).causes]
+    assert kinds[:2] == {"user": ["outputs", "items"], "item": ["items", "noise"]}[each]
+
+
 def test_query_values_have_causes() -> None:
     claim = PureDP(1.0, relation=within_sensitivity())
     sides = NeighborPair([0.0, 0.0], [1.0, 1.0], relation=within_sensitivity())
