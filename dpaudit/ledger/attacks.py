@@ -54,6 +54,7 @@ class Keeper(Protocol):
     row: Statement
     seed: int
     examples: int
+    explains: bool
 
     def record(self, made: Attempt) -> None:
         """Store an attempt."""
@@ -430,8 +431,8 @@ class Attack:
         Parameters
         ----------
         snippet : str, optional
-            As for all methods. By default, a counterexample has no program, but its datasets if
-            they are small arrays.
+            As for all methods. By default, a refuted audit also looks for the likely cause, and
+            writes the program of :meth:`AuditResult.reproducer`.
         survivors : str, optional
             Why mutants survive. A mutant that survives without a reason fails the run.
         """
@@ -445,7 +446,7 @@ class Attack:
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
             id=f"{ledger.row.id}#{ledger.next_number()}",
             mutants=given if given is None or isinstance(given, str) else [NOISE, *given],
-            settings=Settings(shrink=False),  # a row keeps the pair that refuted the guarantee
+            settings=Settings(shrink=ledger.explains and not snippet),
             **options,
         )
         refuted = result.verdict is Verdict.REFUTED
@@ -461,8 +462,11 @@ class Attack:
             power = Power.KILLED if killed else Power.SURVIVED
         broken = None
         if refuted:
-            case = {**where, **_small_datasets(result.pair)}
-            broken = Counterexample(case, certified, claimed, snippet=inspect.cleandoc(snippet))
+            cause = {"likely cause": result.causes[0].words} if result.causes else {}
+            case = {**where, **cause, **_small_datasets(result.pair)}
+            again = "" if result.again is None else result.again.program
+            program = inspect.cleandoc(snippet) or again
+            broken = Counterexample(case, certified, claimed, snippet=program)
         part = f"{self.subject}: " if self.role is Role.STATEMENT and self.subject else ""
         self._record(
             Attempt(

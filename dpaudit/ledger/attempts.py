@@ -47,7 +47,14 @@ class Ledger(Attack):
     algorithms : sequence of Path
         Files and folders with the algorithms of the paper. The two sides of a claim must not call
         the same function of these files.
+
+    Attributes
+    ----------
+    explains : bool
+        Whether a refuted audit looks for its likely cause and writes a program.
     """
+
+    explains = True
 
     def __init__(
         self,

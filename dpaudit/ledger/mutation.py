@@ -540,6 +540,8 @@ class _Watch(Protocol):
 class _Watched(Ledger):
     """A ledger whose attempts are watched."""
 
+    explains = False
+
     def __init__(self, watch: _Watch | None, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._watch = watch

@@ -626,6 +626,8 @@ def test_a_privacy_guarantee_is_attacked_with_an_audit():
     assert refuted.mutant == ""
     case = refuted.counterexample.case
     assert (case["left"], case["right"]) == ([[0.0]], [[1.0]])
+    assert "is too small" in case["likely cause"]
+    assert "def noisy(" in refuted.counterexample.snippet
     large = NeighborPair(np.zeros((31, 2)), np.r_[np.zeros((30, 2)), [[1.0, 1.0]]])
     book.audit(noisy, PureDP(0.5), large, draws=20_000)
     assert "left" not in book.result().attempts[2].counterexample.case
