@@ -418,7 +418,7 @@ class _Inquiry:
         """Ask whether a user whose values are farther away needs still more noise."""
         best, kinds = self.best, [cause.kind for cause in self.causes]
         space = self.task.space
-        if isinstance(space, Portfolio) and space.beyond:  # data keep to a range, so no clip is due
+        if isinstance(space, Portfolio) and space.is_bounded:  # so no clip is due
             return
         if best is None or kinds != ["noise"] or (pair := _farther(self.pair)) is None:
             return

@@ -27,6 +27,9 @@ FRAMES = ("pandas", "polars", "dicts")
 MAX_ROWS = 10**6
 """Largest number of rows in a table of a schema."""
 
+NO_OTHERS, ONE_OTHER = "no other users", "one other user"
+"""Recipes of the pairs of very few users."""
+
 _N_USERS, _ITEMS = 20, 4
 _CATEGORIES = 6  # Categories of a schema's column that are tried.
 _FRAME_CATEGORIES = 4  # Categories of a frame's column: the most common ones, and the rarest.
@@ -371,7 +374,8 @@ class SchemaTables(_Tables):
         if self.items > 1:
             yield make(others, held(**high), held(1, **low), f"{self.items} items against 1")
             yield make(others, [*held(1, **high), *once], held(), "one item high")
-        yield make([], held(**high), held(**low), "no other users")
+        yield make([], held(**high), held(**low), NO_OTHERS)
+        yield make(self.others("low")[:1], held(**high), held(**low), ONE_OTHER)
         for level in ("low", "high", "spread"):
             if not all(c.categories for c in self.columns):
                 yield make(self.others(level), held(**high), held(**low), f"others {level}")
@@ -531,7 +535,7 @@ class FrameTables(_Tables):
         for c in numbers if len(numbers) > 1 else ():
             sides = held(**{c.name: c.high}), held(**{c.name: c.low})
             yield make(others, *sides, f"{c.name} high against low")
-        yield make(one, held(**high), held(**low), "one other user")
+        yield make(one, held(**high), held(**low), ONE_OTHER)
 
     def _rows_of_others(self) -> list[Row]:
         names = list(self.table.cells)

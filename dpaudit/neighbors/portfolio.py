@@ -18,7 +18,7 @@ from dpaudit.claims import Relation, checked_relation
 from dpaudit.data import dataset_array, is_frame
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.crowds import Levels, around, crowds, holders, scalars, thinned
-from dpaudit.neighbors.frames import FrameTables, Schema, SchemaTables
+from dpaudit.neighbors.frames import NO_OTHERS, ONE_OTHER, FrameTables, Schema, SchemaTables
 from dpaudit.neighbors.pairs import AllPairs, NeighborPair, PairFamily, family, of_one_kind
 from dpaudit.neighbors.recipes import (
     Crowd,
@@ -49,8 +49,8 @@ _MOST_CELLS = 10**6
 _WHOLE = 2**53  # up to this size, floats represent whole numbers exactly
 _KINDS = 32
 _SIZES = (20, 8)
-_SMALL_SIZES = (1, 2, 3, 4)  # users of small datasets; without the one who leaves there are 0 to 3
-_SCALE_DOUBLES = slice(1, 2)  # the pair in which the number of users is halved
+_SMALL_SIZES: tuple[int, ...] = (1, 2, 3, 4)  # numbers of users, with the one who may leave
+_DOUBLED = 2  # users of the pair in which a user who leaves halves the number
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,10 @@ class Portfolio:
     items : int, optional
         Default number of items of a user; None if the caller chose the number.
     beyond : str, optional
-        Values that no pair holds, in words for the report. The default "" means that users have
-        values of many sizes.
+        Values and numbers of users that no pair holds, in words for the report.
+    is_bounded : bool, optional
+        Whether all values lie in a declared range, or in the range of given data. Otherwise, users
+        have values of many sizes.
     """
 
     name: str
@@ -88,10 +90,12 @@ class Portfolio:
     variant: Callable[..., Portfolio] | None = None
     items: int | None = None
     beyond: str = ""
+    is_bounded: bool = False
 
     def __post_init__(self) -> None:
         _validate.text(name=self.name)
         _validate.text(empty=True, beyond=self.beyond)
+        _validate.flag(is_bounded=self.is_bounded)
         kinds = {"pairs": NeighborPair, "spaces": SearchSpace}
         kinds |= {"ends": NeighborPair, "small": NeighborPair}
         for field, kind in kinds.items():
@@ -230,7 +234,8 @@ def portfolio(
     n_users, m : int, optional
         Numbers of users (at least 2) and of items per user (at least 1). The default is 20 users of
         8 items. By default, there are also datasets of 0 to 4 users, which expose a noise scale
-        that depends on the number of users. With a schema, the default is 20 users of at most 4
+        that depends on the number of users. Around given data, there is a pair of 2 users if one of
+        them may leave. With a schema, the default is 20 users of at most 4
         rows. With a frame, only `m` may be given: invented users have `m` rows, by default as many
         as the user with the most rows.
     dim : int, optional
@@ -259,7 +264,7 @@ def portfolio(
     >>> from math import inf, nan
     >>> columns = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
     >>> portfolio(schema=Schema(columns, special=(nan, inf)))
-    Portfolio(rows(age, income, city): 40 pairs, 4 spaces)
+    Portfolio(rows(age, income, city): 42 pairs, 4 spaces)
     >>> import pandas as pd
     >>> visits = pd.DataFrame({"id": [1, 1, 2, 3], "paid": [3.0, 4.0, 5.0, 2.0]})
     >>> portfolio(visits, schema=Schema(user="id"))
@@ -292,10 +297,14 @@ def _of_tables(
     if not set(relations) <= set(BOTH):
         raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
     beyond = tables.beyond, _BEYOND_COLUMNS * any(c.is_bounded for c in tables.columns)
+    pairs = tuple(in_turn(tables.pairs(one) for one in relations))
+    small = tuple(pair for pair in pairs if pair.recipe in (NO_OTHERS, ONE_OTHER))
     return Portfolio(
         tables.name,
-        tuple(in_turn(tables.pairs(one) for one in relations)),
+        pairs,
         tuple(space for one in relations for space in tables.spaces(one)),
+        ends=tuple(p for p in small if p.recipe == ONE_OTHER and p.relation != BOTH[0]),
+        small=small,
         variant=lambda relation=relation, items=items: _of_tables(make, items, relation),
         items=tables.default_items,
         beyond="; ".join(filter(None, beyond)),
@@ -339,7 +348,12 @@ def _of_relation(
     data = None if like is None else dataset_array("like", like)
     if not relation.is_of_users:
         return _query_values(data, dim, domain, relation)
-    knows_size = n_users is not None or data is not None
+    may_leave, sizes, beyond = relation == Relation.ADD_REMOVE_USER, _SMALL_SIZES, []
+    if n_users is not None:
+        sizes = ()
+        beyond += [f"other numbers of users than {n_users} (omit n_users=)"] * may_leave
+    elif data is not None:  # unless a user may leave, the number of its users may be public
+        sizes = (_DOUBLED,) * may_leave
     if data is None:
         n_users, m = (d if v is None else v for v, d in zip((n_users, m), _SIZES, strict=True))
         _validate.integer(2, n_users=n_users)
@@ -370,7 +384,7 @@ def _of_relation(
     scales, kinds, positions = _levels(crowd, data, domain)
     pairs = crowds(crowd, scales, kinds, missing=gaps)
     ends = _farthest(crowd) if domain is None and data is None else ()
-    small = () if knows_size else _small_datasets(crowd, scales[0])
+    small = tuple(_few_users(replace(crowd, n_users=n), scales[0]) for n in sizes)
     spaces = [] if data is None else around(crowd, data, scales[0], positions, gaps)
     spaces.append(holders(crowd, kinds, scales[0]))
     if positions is not None:
@@ -382,14 +396,22 @@ def _of_relation(
     arguments = in_words({key: value for key, value in words.items() if value is not None})
     front = len(pairs) // 2
     pairs = pairs[:front] + small + pairs[front:] + ends
-    if relation != Relation.REPLACE_USER:
-        ends += small[_SCALE_DOUBLES]
-    beyond = ""
+    if may_leave:
+        ends += tuple(pair for pair, n in zip(small, sizes, strict=True) if n == _DOUBLED)
     if domain is not None:
-        beyond = f"values outside {domain[0]} to {domain[1]}, if data can hold them"
+        beyond.append(f"values outside {domain[0]} to {domain[1]}, if data can hold them")
     elif data is not None and isinstance(positions, Interval) and np.unique(data).size > 1:
-        beyond = _BEYOND_DATA
-    return Portfolio(f"portfolio({arguments})", pairs, tuple(spaces), ends, small, beyond=beyond)
+        beyond.append(_BEYOND_DATA)
+    name = f"portfolio({arguments})"
+    return Portfolio(
+        name,
+        pairs,
+        tuple(spaces),
+        ends,
+        small,
+        beyond="; ".join(beyond),
+        is_bounded=domain is not None or _BEYOND_DATA in beyond,
+    )
 
 
 def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
@@ -505,18 +527,11 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
     return lone, crowd.pair(others, top, bottom, words)
 
 
-def _small_datasets(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
-    """Return pairs of very few users, which expose noise scaled by the number of users."""
-    low, high = crowd.row(levels.low), crowd.row(levels.high)
-    return tuple(
-        small_crowd.pair(
-            small_crowd.rows(levels.low),
-            high,
-            low,
-            f"few_users({small_crowd.n_users}, others={levels.low}, {levels.high} to {levels.low})",
-        )
-        for small_crowd in (replace(crowd, n_users=n_users) for n_users in _SMALL_SIZES)
-    )
+def _few_users(crowd: Crowd, levels: Levels) -> NeighborPair:
+    """Return a pair of very few users, which exposes noise scaled by the number of users."""
+    low, high = levels.low, levels.high
+    words = f"few_users({crowd.n_users}, others={low}, {high} to {low})"
+    return crowd.pair(crowd.rows(low), crowd.row(high), crowd.row(low), words)
 
 
 def _query_values(

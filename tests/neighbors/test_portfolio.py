@@ -93,7 +93,8 @@ def test_all_members_are_neighbours_of_one_shape_and_dtype(
     if shape[0] > 2 and not gone:
         assert {0, shape[0] - 1} <= {pair.user for pair in found}, "first and last in the order"
     sizes = [len(pair.left) for pair in held.small]
-    assert sizes == ([1, 2, 3, 4] if not {"n_users", "like"} & set(arguments) else [])
+    of_data = [2] * gone if "like" in arguments else [1, 2, 3, 4]
+    assert sizes == ([] if "n_users" in arguments else of_data)
 
 
 @pytest.mark.parametrize("relation", BOTH)
@@ -396,8 +397,14 @@ def test_ends_are_some_of_the_pairs_and_follow_the_relation() -> None:
     )
     assert both.under(Relation.ADD_REMOVE_USER).ends == gone.ends
     assert both.under(Relation.REPLACE_USER).ends == held.ends
-    for declared in (portfolio(n_users=9, low=0.0, high=1.0), portfolio(np.eye(3))):
-        assert declared.ends == ()
+    assert portfolio(n_users=9, low=0.0, high=1.0).ends == ()
+    words = "other numbers of users than 9 (omit n_users=)"
+    of_nine = portfolio(n_users=9)
+    assert of_nine.under(Relation.ADD_REMOVE_USER).beyond == words
+    assert of_nine.under(Relation.REPLACE_USER).beyond == ""
+    (doubled,) = portfolio(np.eye(3)).ends
+    assert doubled.relation == Relation.ADD_REMOVE_USER
+    assert (len(doubled.left), len(doubled.right)) == (2, 1)
 
 
 def test_missing_items_among_whole_numbers_are_told_how_to_be_floats() -> None:

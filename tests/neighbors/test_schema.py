@@ -146,6 +146,20 @@ def test_a_nan_that_clipping_lets_through_is_found() -> None:
 
 
 @pytest.mark.slow
+def test_a_noise_scale_that_counts_users_is_found_and_an_error_without_users_is_left_out() -> None:
+    def mean(users: Any, size: int, *, rng: np.random.Generator) -> Any:
+        scale = 1 / len(users)  # fails without users
+        paid = [min(max(user[0]["paid"], 0.0), 1.0) for user in users]
+        return np.mean(paid) + rng.laplace(scale=scale, size=size)
+
+    claim = PureDP(1.0, relation=Relation.ADD_REMOVE_USER)
+    pairs = rows({"paid": (0.0, 1.0)}, frame="dicts")
+    result = audit(mean, claim, pairs, draws=16_000, seed=1)
+    assert result.verdict == "refuted"
+    assert result.pair_words.startswith("one other user: ")
+    assert result.causes[0].kind == "scale"
+
+
 def test_a_city_that_one_user_alone_names_is_found() -> None:
     def per_city(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
         counts = data.groupby("city")["user"].nunique()
