@@ -117,6 +117,14 @@ def drop_own_frames(error: BaseException) -> BaseException:
     return error
 
 
+def is_last_frame_own(error: BaseException) -> bool:
+    """Return whether a line of dpaudit raised an exception, such as a call with wrong arguments."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and _file(trace.tb_frame).startswith(_DPAUDIT)
+
+
 def _file(frame: FrameType) -> str:
     """Return the file of a frame's code; for compiled code without a file, the module's file."""
     file = frame.f_code.co_filename

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import tally_on
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task, check_relation
-from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
+from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout, is_last_frame_own
 from dpaudit.events import LEARN_SHARE, Event, Guess, Selection, learn
 from dpaudit.mechanisms import LateFailure, Sampler, joined
 from dpaudit.mutants import uneven_noise
@@ -283,12 +283,13 @@ def asking_for_data(space: SearchSpace | Portfolio | AllPairs) -> Iterator[None]
 
 
 def _raised(error: BaseException) -> bool:
-    """Return whether the first error was raised by the mechanism, and not by dpaudit."""
+    """Return whether the mechanism raised the first error, and took the arguments of dpaudit."""
     seen: set[int] = set()  # an exception may be its own cause
     while error.__cause__ is not None and id(error) not in seen:
         seen.add(id(error))
         error = error.__cause__
-    return not isinstance(error, MechanismError)
+    is_of_call = isinstance(error, TypeError) and is_last_frame_own(error)
+    return not isinstance(error, MechanismError) and not is_of_call
 
 
 _ARRAYS = (

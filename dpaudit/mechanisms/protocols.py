@@ -266,7 +266,7 @@ def hint(mechanism: Any) -> str:
     """Return advice for a function whose parameters are not those of a mechanism, or ""."""
     whole = mechanism.func if isinstance(mechanism, functools.partial) else mechanism
     if type(whole).__module__.startswith("dpaudit."):  # it calls the user's function as it should
-        return ""
+        return _unbound(getattr(whole, "function", None))
     if _takes(mechanism, None, 1, rng=None):
         return ""
     if _takes(mechanism, None, rng=None):
@@ -283,7 +283,22 @@ def hint(mechanism: Any) -> str:
             'of global generators, use one_draw(f, randomness="legacy"). If it returns the value '
             'before the noise is added, use AdditiveNoise(f, "gaussian", scale=...)'
         )
-    return ""
+    return _unbound(mechanism)
+
+
+def _unbound(function: Any) -> str:
+    """Return how to bind the own parameters of a function, which have no default; or ""."""
+    try:
+        taken = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    own = [p.name for p in taken if p.default is p.empty and p.name not in ("size", "rng")][1:]
+    if not own:
+        return ""
+    bound = functools.partial(function, **dict.fromkeys(own))
+    if not (_takes(bound, None, rng=None) or _takes(bound, None, 1, rng=None)):
+        return ""
+    return f". Bind its parameters: functools.partial(f, {', '.join(f'{n}=...' for n in own)})"
 
 
 def by_its_seed(function: Any) -> str:
@@ -296,20 +311,19 @@ def by_its_seed(function: Any) -> str:
 
 
 def takes_another(mechanism: Any) -> str:
-    """Return the parameter that received `size` if it has a default and another name."""
+    """Return the parameter that received `size` if it has another name, or ""."""
     try:
         _, second, *_ = inspect.signature(mechanism).parameters.values()
     except (TypeError, ValueError):
         return ""
-    if (
-        second.name == "size"
-        or second.kind is second.KEYWORD_ONLY
-        or second.default is second.empty
-    ):
+    if second.name == "size" or second.kind is second.KEYWORD_ONLY:
         return ""
+    has_default = second.default is not second.empty
+    stated = f"={second.default!r}" if has_default else ""
+    function = "f" if has_default else f"functools.partial(f, {second.name}=...)"
     return (
-        f". Its second parameter is {second.name}={second.default!r}, which received size. Use "
-        "one_draw(f) to make a mechanism of a function that returns one draw"
+        f". Its second parameter is {second.name}{stated}, which received size. Use "
+        f"one_draw({function}) to make a mechanism of a function that returns one draw"
     )
 
 

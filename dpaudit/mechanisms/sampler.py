@@ -27,6 +27,7 @@ from dpaudit.mechanisms.outcomes import (
     OTHER_KEYS,
     Kinds,
     LateFailure,
+    Outcomes,
     Unbound,
     as_array,
     as_made,
@@ -421,9 +422,11 @@ class Sampler:
                     "on a copy"
                 ) from error
             where = "/".join(map(str, (*self._labels, *labels)))
+            is_wrapped = isinstance(self.mechanism, Outcomes)
+            called = self.mechanism.mechanism if is_wrapped else self.mechanism
             raise MechanismError(
                 f"{self.name} raised {words} ({place(error)}size={size}, seed={self._seed}, "
-                f"stream {where}){hint(self.mechanism)}"
+                f"stream {where}){hint(called)}"
             ) from error
 
     def _checked(self, outputs: Any, size: int, side: str) -> Array:

@@ -35,6 +35,7 @@ from dpaudit.data import Failure, object_array, words_of_shape
 from dpaudit.errors import MechanismTimeout
 from dpaudit.mechanisms import Watch
 from dpaudit.mechanisms.outcomes import LateFailure, as_array, of_columns, to_rows
+from dpaudit.neighbors import portfolio
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 RNG = np.random.default_rng
@@ -752,6 +753,10 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
     def without(data: Any, size: int) -> Any:
         return np.random.default_rng().laplace(size=size) + data.sum()
 
+    def unbound(data: Any, epsilon: float, rng: np.random.Generator) -> float:
+        return float(data.sum() + rng.laplace(scale=1 / epsilon))
+
+    bind = r"functools\.partial\(f, epsilon=\.\.\.\)"
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for function, words in (
         (by_seed, r'Use one_draw\(by_seed, randomness="integer"\)'),
@@ -759,9 +764,17 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
         (plain, r"Use one_draw\(f\) to make a mechanism"),
         (scaled, r"second parameter is epsilon=1.0, which received size.*one_draw\(f\)"),
         (legacy, r'use one_draw\(f, randomness="legacy"\)'),
+        (Outcomes(plain), r"Use one_draw\(f\) to make a mechanism"),
+        (unbound, rf"second parameter is epsilon, which received size. Use one_draw\({bind}\)"),
+        (one_draw(unbound), rf"Bind its parameters: {bind}"),
     ):
         with pytest.raises(MechanismError, match=words):
             audit(function, PureDP(1.0), pair, draws=300, seed=1)
+    # Other data would not help.
+    for function in (plain, one_draw(unbound)):
+        with pytest.raises(MechanismError) as caught:
+            audit(function, PureDP(1.0), portfolio(), draws=5000, seed=1)
+        assert "Describe the data" not in str(caught.value)
 
 
 @pytest.mark.slow
