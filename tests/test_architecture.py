@@ -129,6 +129,12 @@ def test_no_two_packages_export_one_name_for_different_things():
     assert {name: [*of.values()] for name, of in exported.items() if len(of) > 1} == {}
 
 
+def test_no_lazy_package_exports_the_name_of_a_module():
+    """An import of the module would replace the exported object by the module."""
+    for stub in (ROOT / "dpaudit").rglob("__init__.pyi"):
+        assert not re.findall(r"from \.(\w+) import \1 as", stub.read_text()), stub
+
+
 def test_rooms_stand_on_few_floors_without_a_circle():
     known = list(ROOMS)
     for room, below in ROOMS.items():

@@ -1,4 +1,4 @@
-from .badge import badge as badge
+from .badges import badge as badge
 from .changes import VerdictChange as VerdictChange
 from .changes import What as What
 from .comparison import compare as compare
@@ -10,7 +10,7 @@ from .page import fill as fill
 from .page import kept as kept
 from .page import typed as typed
 from .pages import write_report as write_report
-from .sarif import sarif as sarif
+from .scanning import sarif as sarif
 from .sections import Alert as Alert
 from .sections import Section as Section
 from .sections import by_section as by_section

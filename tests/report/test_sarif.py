@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
-from dpaudit.report.sarif import line_of, node_and_reason, sarif
+from dpaudit.report.scanning import line_of, node_and_reason, sarif
 from dpaudit.results import Expectation, MutantStatus, Verdict
 from dpaudit.store import KeptRecord
 from tests.report.hand_made import estimate, mutant, result, row, run
