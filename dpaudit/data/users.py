@@ -6,7 +6,7 @@ The class makes frames in which one user is changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -83,9 +83,10 @@ class UserTable:
                 keep[at] = False
         return frames.select(self.frame, keep)
 
-    def filled(self, user: Any, row: Mapping[str, Any], count: int) -> Any:
-        """Return `count` equal rows of one user, with the dtypes of the frame."""
-        cells = {self.by: [user] * count, **{name: [cell] * count for name, cell in row.items()}}
+    def filled(self, user: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """Return rows of one user, with the dtypes of the frame."""
+        cells = {name: [row[name] for row in rows] for name in self.cells}
+        cells = {self.by: [user] * len(rows), **cells}
         return frames.rows_like(self.frame, cells, "a user")
 
     def stacked(self, others: Any, rows: Any) -> Any:

@@ -52,7 +52,7 @@ _FINER = 16  # Trials near a limit get the draws of the audit divided by this nu
 _NEAR = 1.5  # Ratio of two factors between which trials get twice as many draws.
 _SUSPICION = 0.1  # Failure probability of a trial that looks for the factor that suffices.
 _MOST = 4  # Largest number of noises, outputs and steps that are tried.
-_FACTOR_SHARE = 0.55  # Share of the draws for the factor; the rest is for the other questions.
+_FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the other questions.
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
 _FARTHER, _LARGER = 1e6, 1e5  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
@@ -173,8 +173,11 @@ class _Inquiry:
                 self.causes += self._support()
                 return
             self._ask_about_items()
-            self._ask_about_removal()
-            self._ask_about_outputs()
+            questions = [self._ask_about_removal, self._ask_about_outputs]
+            if self._has("items"):  # which the outputs may explain better
+                questions.reverse()
+            for ask in questions:
+                ask()
             self._ask_about_users()
             self._ask_about_delta()
             self._ask_about_distance()

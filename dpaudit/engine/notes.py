@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Relation
-from dpaudit.data import is_frame
+from dpaudit.data import counted, is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
 from dpaudit.mechanisms import Observed, Sampler, Scored, is_constant
-from dpaudit.neighbors import Portfolio
+from dpaudit.neighbors import NeighborPair, Portfolio
 from dpaudit.results import at_least
 from dpaudit.search import NO_ANSWER, SearchRecord, Trial, ranking
 
@@ -55,7 +57,7 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
         found += ("outputs beyond their score (audit once without score=)",)
     space = task.space
     if space is None and task.stored is None:
-        found += ("other pairs",)
+        found += ("other pairs", *_users_with_more_items(task.pairs.pairs))
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
         found += ("data with missing items (pass neighbors.portfolio(missing=True))",)
     if isinstance(space, Portfolio) and space.beyond:
@@ -70,6 +72,20 @@ def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tu
     if search is not None and search.unanswered:
         found += (f"very few users ({NO_ANSWER} on {', '.join(search.unanswered[:_NAMED])})",)
     return found
+
+
+def _users_with_more_items(pairs: Sequence[NeighborPair]) -> tuple[str, ...]:
+    """Return in words that the differing users have fewer items than another user."""
+    own = most = 0
+    for pair in pairs:
+        for side in (pair.left, pair.right):
+            items = pair.form.labels(side, "items")
+            counts = Counter(user for user, *_ in items if user is not None)
+            own = max([own, *(counts[user] for user in pair.users)])
+            most = max([most, *counts.values()])
+    if own >= most:
+        return ()
+    return (f"a differing user with more than {counted(own, 'item')}, although another has {most}",)
 
 
 def _has_gaps(space: Portfolio) -> bool:

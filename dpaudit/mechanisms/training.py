@@ -638,7 +638,22 @@ def user_of(pair: Any) -> int:
         raise ArgumentError(
             f"pair must hold datasets that differ in one user, and users must be rows, got {pair!r}"
         )
+    _check_rectangular(pair.left, pair.right)
     return int(users[0])
+
+
+def _check_rectangular(*datasets: Any) -> None:
+    """Refuse users with different numbers of items, which an array cannot hold."""
+    for data in datasets:
+        for part in data.values() if isinstance(data, dict) else (data,):
+            try:
+                np.asarray(part)
+            except ValueError:
+                raise ArgumentError(
+                    "the data of a score must be arrays, got users with different numbers of "
+                    "items. Pad all users to one number of items, and let the loss ignore the "
+                    "padding, such as labels of -100 in torch.nn.functional.cross_entropy"
+                ) from None
 
 
 def _fuller(pair: Any) -> Any:
@@ -649,6 +664,7 @@ def _fuller(pair: Any) -> Any:
 def _users_and_one(whose: Any) -> tuple[Any, bool]:
     """Return the data of the users of a score, and whether it is the one user of a pair."""
     if not (hasattr(whose, "left") and hasattr(whose, "right")):
+        _check_rectangular(whose)
         n_users(whose)
         return whose, False
     user, data = user_of(whose), _fuller(whose)

@@ -27,6 +27,7 @@ FRAMES = ("pandas", "polars", "dicts")
 MAX_ROWS = 10**6
 """Largest number of rows in a table of a schema."""
 
+DIFFERENT = "all rows different"
 NO_OTHERS, ONE_OTHER = "no other users", "one other user"
 """Recipes of the pairs of very few users."""
 
@@ -175,6 +176,12 @@ class Column:
         """
         return self.categories[-1] if self.categories else self.range.high
 
+    def at(self, index: int, count: int) -> Any:
+        """Return one of `count` values that differ as far as possible."""
+        if self.categories:
+            return self.categories[index % len(self.categories)]
+        return type(self.low)(self.low + index / max(count - 1, 1) * (self.high - self.low))
+
     @property
     def common(self) -> tuple[Any, ...]:
         """Values of the other users: all categories except the last, or else the middle value."""
@@ -238,6 +245,12 @@ class _Tables:
         """Return the highest and the lowest values of columns."""
         columns = list(columns)
         return {c.name: c.high for c in columns}, {c.name: c.low for c in columns}
+
+    def varied(self) -> list[Row]:
+        """Return rows of one user with as many different values as possible."""
+        return [
+            {c.name: c.at(index, self.items) for c in self.columns} for index in range(self.items)
+        ]
 
     def made(
         self, relation: Relation, others: Any, parameters: Mapping[str, Any], usual: Row
@@ -333,10 +346,10 @@ class SchemaTables(_Tables):
         """Return the users who are on both sides."""
         found = []
         for index in range(self.n_users - 1):
-            row, share = self.typical(index), index / max(self.n_users - 2, 1)
+            row = self.typical(index)
             for c in self.columns if level != "typical" else ():
                 if level == "spread" and not c.categories:
-                    row[c.name] = type(c.low)(c.low + share * (c.high - c.low))
+                    row[c.name] = c.at(index, self.n_users - 1)
                 elif not c.categories:
                     row[c.name] = getattr(c, level)
             found.append([dict(row) for _ in range(self.items)])
@@ -372,6 +385,7 @@ class SchemaTables(_Tables):
                 words = "alone with" if c.categories else "all items at"
                 yield make(others, *sides, f"{words} {c.name} = {value}")
         if self.items > 1:
+            yield make(others, self.varied(), held(), DIFFERENT)
             yield make(others, held(**high), held(1, **low), f"{self.items} items against 1")
             yield make(others, [*held(1, **high), *once], held(), "one item high")
         yield make([], held(**high), held(**low), NO_OTHERS)
@@ -480,7 +494,7 @@ class FrameTables(_Tables):
         Columns that are not given hold typical values.
         """
         typical = {c.name: c.categories[0] if c.categories else c.mid for c in self.columns}
-        return self.table.filled(who, typical | values, self.items if count is None else count)
+        return self.table.filled(who, [typical | values] * (self.items if count is None else count))
 
     def stacked(self, others: Any, rows: Any) -> Any:  # noqa: D102
         return others if rows is None else self.table.stacked(others, rows)
@@ -530,6 +544,8 @@ class FrameTables(_Tables):
                 sides = held(**{c.name: value}), held(**{c.name: c.high})
                 yield make(others, *sides, f"{c.name} = {value}")
         if self.items > 1:
+            different = self.table.filled(self.who, self.varied())
+            yield make(others, different, held(), DIFFERENT)
             yield make(others, held(**high), held(1, **low), f"{self.items} rows against 1")
             yield make(others, held(1, **high), held(1), "one row high")
         for c in numbers if len(numbers) > 1 else ():

@@ -264,11 +264,11 @@ def portfolio(
     >>> from math import inf, nan
     >>> columns = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
     >>> portfolio(schema=Schema(columns, special=(nan, inf)))
-    Portfolio(rows(age, income, city): 42 pairs, 4 spaces)
+    Portfolio(rows(age, income, city): 44 pairs, 4 spaces)
     >>> import pandas as pd
     >>> visits = pd.DataFrame({"id": [1, 1, 2, 3], "paid": [3.0, 4.0, 5.0, 2.0]})
     >>> portfolio(visits, schema=Schema(user="id"))
-    Portfolio(like 4 rows of 3 users: 16 pairs, 4 spaces)
+    Portfolio(like 4 rows of 3 users: 18 pairs, 4 spaces)
     """
     _validate.flag(missing=missing)
     given = {"n_users": n_users, "m": m, "dim": dim, "low": low, "high": high}

@@ -362,6 +362,8 @@ class AuditResult:
         for cause, label in zip(self.likely_causes, ("likely cause", "or"), strict=False):
             rows += [(label, f"{cause.words} ({cause.where})" if cause.where else cause.words)]
             rows += [("", cause.evidence)] if verbose or label != "or" else []
+        if self.again is not None and not self.likely_causes:  # they were looked for
+            rows += [("likely cause", "none was found")]
         rows += self._power()
         rows += [("history", "" if self.accumulated is None else self.accumulated.words())]
         if verbose:

@@ -398,6 +398,18 @@ def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
     assert others not in not_covered(whole, neighbors.outlier(n_users=5, m=2, high=0.5))
 
 
+def test_users_with_more_items_than_the_differing_user_are_left_out() -> None:
+    def first(data, size, *, rng):
+        return data[-1][0] + rng.laplace(size=size)
+
+    def pair_of(items: int) -> NeighborPair:
+        return NeighborPair([[0.0, 0.0], [1.0] * items], [[0.0, 0.0], [0.0] * items])
+
+    words = "a differing user with more than 1 item, although another has 2"
+    assert words in not_covered(first, pair_of(1))
+    assert "a differing user" not in not_covered(first, pair_of(2))
+
+
 @pytest.mark.slow
 def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
     words = "data with missing items (pass neighbors.portfolio(missing=True))"

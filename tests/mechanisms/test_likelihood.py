@@ -293,3 +293,11 @@ def test_scores_refuse_what_they_cannot_score() -> None:
     for make in (loss.gradient_product, loss.loss_drop):
         with pytest.raises(ArgumentError, match='^release must be "white_box" or "last" for a'):
             make(pair)
+
+
+def test_users_with_different_numbers_of_items_are_told_to_be_padded() -> None:
+    ragged = NeighborPair([[0.0, 1.0], [2.0]], [[0.0, 1.0]], relation=ADD)
+    run = DPSGD(itself, sigma=1.0, steps=1, q=1.0, start=[0.0], clip_norm=1.0)
+    for score in (run.likelihood_ratio, run.gradient_product):
+        with pytest.raises(ArgumentError, match="Pad all users to one number of items"):
+            score(ragged)

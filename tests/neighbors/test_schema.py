@@ -145,7 +145,6 @@ def test_a_nan_that_clipping_lets_through_is_found() -> None:
     assert "give this relation to the claim" in found.advice
 
 
-@pytest.mark.slow
 def test_a_noise_scale_that_counts_users_is_found_and_an_error_without_users_is_left_out() -> None:
     def mean(users: Any, size: int, *, rng: np.random.Generator) -> Any:
         scale = 1 / len(users)  # fails without users
@@ -160,6 +159,22 @@ def test_a_noise_scale_that_counts_users_is_found_and_an_error_without_users_is_
     assert result.causes[0].kind == "scale"
 
 
+def test_a_user_may_hold_different_values_in_each_row() -> None:
+    found = rows(SCHEMA, relation=Relation.ADD_REMOVE_USER, m=3, frame="dicts")
+    (pair,) = [pair for pair in found.pairs if pair.recipe == "all rows different"]
+    assert pair.left[-1] == [
+        {"age": 0, "income": 0.0, "city": "Aix"},
+        {"age": 60, "income": 5e4, "city": "Brest"},
+        {"age": 120, "income": 1e5, "city": "Caen"},
+    ]
+    frame = pd.DataFrame({"user": [1, 1, 2], "day": [0, 3, 6]})
+    like = portfolio(frame, schema=Schema(user="user")).under(Relation.ADD_REMOVE_USER)
+    (pair,) = [pair for pair in like.pairs if pair.recipe == "all rows different"]
+    assert pair.left["day"].tolist() == [6, 0, 6]
+    assert all(one.recipe != "all rows different" for one in rows(SCHEMA, m=1).pairs)
+
+
+@pytest.mark.slow
 def test_a_city_that_one_user_alone_names_is_found() -> None:
     def per_city(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
         counts = data.groupby("city")["user"].nunique()
