@@ -363,7 +363,7 @@ class AuditResult:
             rows += [(label, f"{cause.words} ({cause.where})" if cause.where else cause.words)]
             rows += [("", cause.evidence)] if verbose or label != "or" else []
         if self.again is not None and not self.likely_causes:  # they were looked for
-            rows += [("likely cause", "none was found")]
+            rows += [("likely cause", "none was found; more draws may show one")]
         rows += self._power()
         rows += [("history", "" if self.accumulated is None else self.accumulated.words())]
         if verbose:
