@@ -363,7 +363,12 @@ class _Inquiry:
             some.insert(0, parts[int(np.argmax(self.facts.shifts))])
         # The few items of the smallest pair may lie in different outputs by chance.
         pair = self.first if self._has("items") else self.pair
-        if len(parts) > 1 and all(self._holds(pair, part) for part in dict.fromkeys(some)):
+        is_refuted = pair is self.pair or self.trials.refutes(pair, draws=self.fine)
+        if (
+            len(parts) > 1
+            and is_refuted
+            and all(self._holds(pair, part) for part in dict.fromkeys(some))
+        ):
             self._add(
                 "outputs",
                 f"{self._noise} covers each of {len(parts)} outputs alone, and not all together",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Relation
-from dpaudit.data import counted, is_frame
+from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
@@ -85,7 +85,7 @@ def _users_with_more_items(pairs: Sequence[NeighborPair]) -> tuple[str, ...]:
             most = max([most, *counts.values()])
     if own >= most:
         return ()
-    return (f"a differing user with more than {counted(own, 'item')}, although another has {most}",)
+    return ("a differing user with as many items as the largest user",)
 
 
 def _has_gaps(space: Portfolio) -> bool:

@@ -462,8 +462,9 @@ class Attack:
             power = Power.KILLED if killed else Power.SURVIVED
         broken = None
         if refuted:
+            least = {"smallest pair": result.smallest.pair_words} if result.smallest else {}
             cause = {"likely cause": result.causes[0].words} if result.causes else {}
-            case = {**where, **cause, **_small_datasets(result.pair)}
+            case = {**where, **least, **cause, **_small_datasets(result.pair)}
             again = "" if result.again is None else result.again.program
             program = inspect.cleandoc(snippet) or again
             broken = Counterexample(case, certified, claimed, snippet=program)

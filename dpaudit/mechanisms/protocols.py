@@ -292,7 +292,9 @@ def _unbound(function: Any) -> str:
         taken = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return ""
-    own = [p.name for p in taken if p.default is p.empty and p.name not in ("size", "rng")][1:]
+    several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    needed = [p.name for p in taken if p.default is p.empty and p.kind not in several]
+    own = [name for name in needed[1:] if name not in ("size", "rng")]
     if not own:
         return ""
     bound = functools.partial(function, **dict.fromkeys(own))
@@ -316,9 +318,11 @@ def takes_another(mechanism: Any) -> str:
         _, second, *_ = inspect.signature(mechanism).parameters.values()
     except (TypeError, ValueError):
         return ""
-    if second.name == "size" or second.kind is second.KEYWORD_ONLY:
+    if second.name == "size" or second.kind is not second.POSITIONAL_OR_KEYWORD:
         return ""
     has_default = second.default is not second.empty
+    if not has_default and not _unbound(mechanism):  # it may be size under another name
+        return ""
     stated = f"={second.default!r}" if has_default else ""
     function = "f" if has_default else f"functools.partial(f, {second.name}=...)"
     return (

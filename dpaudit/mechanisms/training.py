@@ -647,13 +647,15 @@ def _check_rectangular(*datasets: Any) -> None:
     for data in datasets:
         for part in data.values() if isinstance(data, dict) else (data,):
             try:
-                np.asarray(part)
+                is_ragged = np.asarray(part).dtype == object
             except ValueError:
+                is_ragged = True
+            if is_ragged:
                 raise ArgumentError(
                     "the data of a score must be arrays, got users with different numbers of "
                     "items. Pad all users to one number of items, and let the loss ignore the "
                     "padding, such as labels of -100 in torch.nn.functional.cross_entropy"
-                ) from None
+                )
 
 
 def _fuller(pair: Any) -> Any:

@@ -28,8 +28,9 @@ MAX_ROWS = 10**6
 """Largest number of rows in a table of a schema."""
 
 DIFFERENT = "all rows different"
-NO_OTHERS, ONE_OTHER = "no other users", "one other user"
-"""Recipes of the pairs of very few users."""
+FEW = NO_OTHERS, ONE_OTHER = "no other users", "one other user"
+ALONE = "only "
+"""Recipes of the pairs of very few users, and how more of them begin."""
 
 _N_USERS, _ITEMS = 20, 4
 _CATEGORIES = 6  # Categories of a schema's column that are tried.
@@ -177,10 +178,14 @@ class Column:
         return self.categories[-1] if self.categories else self.range.high
 
     def at(self, index: int, count: int) -> Any:
-        """Return one of `count` values that differ as far as possible."""
+        """Return one of `count` values that differ as far as possible, within the range."""
         if self.categories:
             return self.categories[index % len(self.categories)]
-        return type(self.low)(self.low + index / max(count - 1, 1) * (self.high - self.low))
+        steps = max(count - 1, 1)
+        if isinstance(self.range, Integer):
+            return self.low + (2 * index * (self.high - self.low) + steps) // (2 * steps)
+        share = index / steps
+        return min(max((1 - share) * self.low + share * self.high, self.low), self.high)
 
     @property
     def common(self) -> tuple[Any, ...]:
@@ -314,6 +319,7 @@ class SchemaTables(_Tables):
                 f"the special values {', '.join(map(str, special))} need a column of real "
                 "numbers. Declare one, such as (0.0, 1.0)"
             )
+        self.has_number = n_users is not None
         self.n_users = _N_USERS if n_users is None else _validate.integer(2, n_users=n_users)
         self.items = _ITEMS if items is None else _validate.integer(1, m=items)
         self.default_items = _ITEMS if items is None else None
@@ -389,7 +395,8 @@ class SchemaTables(_Tables):
             yield make(others, held(**high), held(1, **low), f"{self.items} items against 1")
             yield make(others, [*held(1, **high), *once], held(), "one item high")
         yield make([], held(**high), held(**low), NO_OTHERS)
-        yield make(self.others("low")[:1], held(**high), held(**low), ONE_OTHER)
+        if relation == Relation.ADD_REMOVE_USER and not self.has_number:
+            yield make(self.others("low")[:1], held(**high), held(**low), ONE_OTHER)
         for level in ("low", "high", "spread"):
             if not all(c.categories for c in self.columns):
                 yield make(self.others(level), held(**high), held(**low), f"others {level}")
@@ -402,7 +409,7 @@ class SchemaTables(_Tables):
         if together:
             yield make(others, held(**together), held(), f"alone with {_in_one_row(together)}")
         for name, value in special:
-            yield make([], held(**{name: value}), held(), f"only {name} = {value}")
+            yield make([], held(**{name: value}), held(), f"{ALONE}{name} = {value}")
             some = [*held(1, **{name: value}), *once]
             yield make(others, some, held(), f"{name} = {value} once")
 

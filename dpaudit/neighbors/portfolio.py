@@ -18,7 +18,7 @@ from dpaudit.claims import Relation, checked_relation
 from dpaudit.data import dataset_array, is_frame
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.crowds import Levels, around, crowds, holders, scalars, thinned
-from dpaudit.neighbors.frames import NO_OTHERS, ONE_OTHER, FrameTables, Schema, SchemaTables
+from dpaudit.neighbors.frames import ALONE, FEW, ONE_OTHER, FrameTables, Schema, SchemaTables
 from dpaudit.neighbors.pairs import AllPairs, NeighborPair, PairFamily, family, of_one_kind
 from dpaudit.neighbors.recipes import (
     Crowd,
@@ -78,8 +78,8 @@ class Portfolio:
     beyond : str, optional
         Values and numbers of users that no pair holds, in words for the report.
     is_bounded : bool, optional
-        Whether all values lie in a declared range, or in the range of given data. Otherwise, users
-        have values of many sizes.
+        Whether all values of arrays lie in a declared range, or in the range of given data.
+        Otherwise, users have values of many sizes.
     """
 
     name: str
@@ -264,7 +264,7 @@ def portfolio(
     >>> from math import inf, nan
     >>> columns = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
     >>> portfolio(schema=Schema(columns, special=(nan, inf)))
-    Portfolio(rows(age, income, city): 44 pairs, 4 spaces)
+    Portfolio(rows(age, income, city): 43 pairs, 4 spaces)
     >>> import pandas as pd
     >>> visits = pd.DataFrame({"id": [1, 1, 2, 3], "paid": [3.0, 4.0, 5.0, 2.0]})
     >>> portfolio(visits, schema=Schema(user="id"))
@@ -298,12 +298,12 @@ def _of_tables(
         raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
     beyond = tables.beyond, _BEYOND_COLUMNS * any(c.is_bounded for c in tables.columns)
     pairs = tuple(in_turn(tables.pairs(one) for one in relations))
-    small = tuple(pair for pair in pairs if pair.recipe in (NO_OTHERS, ONE_OTHER))
+    small = tuple(p for p in pairs if p.recipe in FEW or p.recipe.startswith(ALONE))
     return Portfolio(
         tables.name,
         pairs,
         tuple(space for one in relations for space in tables.spaces(one)),
-        ends=tuple(p for p in small if p.recipe == ONE_OTHER and p.relation != BOTH[0]),
+        ends=tuple(p for p in small if p.recipe == ONE_OTHER and p.relation == BOTH[1]),
         small=small,
         variant=lambda relation=relation, items=items: _of_tables(make, items, relation),
         items=tables.default_items,

@@ -405,7 +405,7 @@ def test_users_with_more_items_than_the_differing_user_are_left_out() -> None:
     def pair_of(items: int) -> NeighborPair:
         return NeighborPair([[0.0, 0.0], [1.0] * items], [[0.0, 0.0], [0.0] * items])
 
-    words = "a differing user with more than 1 item, although another has 2"
+    words = "a differing user with as many items as the largest user"
     assert words in not_covered(first, pair_of(1))
     assert "a differing user" not in not_covered(first, pair_of(2))
 

@@ -174,6 +174,31 @@ def test_a_user_may_hold_different_values_in_each_row() -> None:
     assert all(one.recipe != "all rows different" for one in rows(SCHEMA, m=1).pairs)
 
 
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ((0, 1), [0, 0, 1, 1]),
+        ((-(2**63) + 1, 2**63 - 1), None),
+        ((-1e308, 1e308), None),
+        ((-1e16, 3.0), None),
+    ],
+)
+def test_different_values_stay_within_the_range(ends: Any, expected: list[int] | None) -> None:
+    found = rows({"x": ends}, relation=Relation.ADD_REMOVE_USER, m=4, frame="dicts")
+    (pair,) = [pair for pair in found.pairs if pair.recipe == "all rows different"]
+    values = [row["x"] for row in pair.left[-1]]
+    assert [values[0], values[-1]] == list(ends)
+    assert all(ends[0] <= value <= ends[1] for value in values)
+    assert expected is None or values == expected
+
+
+def test_a_given_number_of_users_is_kept() -> None:
+    known = rows({"x": (0.0, 1.0)}, n_users=9, frame="dicts")
+    assert all(pair.recipe != "one other user" for pair in known.pairs)
+    (pair,) = [p for p in rows({"x": (0.0, 1.0)}).pairs if p.recipe == "one other user"]
+    assert pair.relation == Relation.ADD_REMOVE_USER
+
+
 @pytest.mark.slow
 def test_a_city_that_one_user_alone_names_is_found() -> None:
     def per_city(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
