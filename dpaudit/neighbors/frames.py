@@ -213,6 +213,7 @@ class _Tables:
     name: str
     space: str
     default_items: int | None = None
+    has_number = False  # whether the caller gave the number of users
     beyond = ""
 
     def held(self, count: int | None = None, **values: Any) -> Any:

@@ -42,6 +42,7 @@ FARTHEST = 1e6
 """Value of the farthest user in an undeclared domain."""
 
 _BEYOND_DATA = "values outside the range of like=, if data can hold them (pass low= and high=)"
+_BEYOND_NUMBER = "two users of whom one leaves (omit n_users=)"
 _BEYOND_COLUMNS = "numbers outside the ranges of the columns, if data can hold them (see Schema)"
 
 _SMALLEST = 1e-5
@@ -235,9 +236,10 @@ def portfolio(
         Numbers of users (at least 2) and of items per user (at least 1). The default is 20 users of
         8 items. By default, there are also datasets of 0 to 4 users, which expose a noise scale
         that depends on the number of users. Around given data, there is a pair of 2 users if one of
-        them may leave. With a schema, the default is 20 users of at most 4
-        rows. With a frame, only `m` may be given: invented users have `m` rows, by default as many
-        as the user with the most rows.
+        them may leave. If a claim assumes more users, pass their number, which leaves such pairs
+        out. With a schema, the default is 20 users of at most 4 rows.
+        With a frame, only `m` may be given: invented users have `m` rows, by default as many as the
+        user with the most rows.
     dim : int, optional
         Dimension of an item. By default, items are scalars. For query values, `dim` is the number
         of queries.
@@ -296,7 +298,9 @@ def _of_tables(
     tables, relations = make(items), BOTH if relation is None else (relation,)
     if not set(relations) <= set(BOTH):
         raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
-    beyond = tables.beyond, _BEYOND_COLUMNS * any(c.is_bounded for c in tables.columns)
+    number = _BEYOND_NUMBER * (tables.has_number and BOTH[1] in relations)
+    bounds = _BEYOND_COLUMNS * any(c.is_bounded for c in tables.columns)
+    beyond = tables.beyond, number, bounds
     pairs = tuple(in_turn(tables.pairs(one) for one in relations))
     small = tuple(p for p in pairs if p.recipe in FEW or p.recipe.startswith(ALONE))
     return Portfolio(

@@ -195,6 +195,8 @@ def test_different_values_stay_within_the_range(ends: Any, expected: list[int] |
 def test_a_given_number_of_users_is_kept() -> None:
     known = rows({"x": (0.0, 1.0)}, n_users=9, frame="dicts")
     assert all(pair.recipe != "one other user" for pair in known.pairs)
+    assert known.beyond.startswith("two users of whom one leaves")
+    assert "one leaves" not in known.under(Relation.REPLACE_USER).beyond
     (pair,) = [p for p in rows({"x": (0.0, 1.0)}).pairs if p.recipe == "one other user"]
     assert pair.relation == Relation.ADD_REMOVE_USER
 
