@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpaudit.claims import ApproxDP
 from dpaudit.data import ArrayForm
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.facts import LARGEST, Facts, Lines, amounts, code_of
+from dpaudit.engine.facts import LARGEST, Facts, Lines, code_of
 from dpaudit.engine.mutation import Certify, patience
 from dpaudit.engine.task import Task
 from dpaudit.engine.trials import OutOfDraws, Trials
@@ -318,9 +318,10 @@ class _Inquiry:
         """The ranges of the amount of the best noise, on the pair of the audit and on the other."""
         if self.best is None or not self.best.of.keys or self.facts.found is None:
             return None, None
-        key, first = self.best.of.keys[0], self._recorded
-        audited = None if first is None else amounts(first).get(key)
-        return audited, amounts(self.facts.found).get(key)
+        key = self.best.of.keys[0]
+        both = (self._recorded, self.facts.found)
+        ranges = [None if one is None else one.amount_ranges.get(key) for one in both]
+        return ranges[0], ranges[1]
 
     def _holds(self, pair: NeighborPair, mechanism: Any = None, **arguments: Any) -> bool:
         """Return whether no violation is found; False if the mechanism fails."""

@@ -19,7 +19,7 @@ from dpaudit.engine.chances import USUAL_POWER, Chances
 from dpaudit.engine.families import Added, Family
 from dpaudit.engine.mutation import ITSELF, TOO_FEW_DRAWS, CodeRuns, MutantRuns
 from dpaudit.engine.notes import NO_ANSWERS, notes_on, notes_on_task, other_relations
-from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with
+from dpaudit.engine.reach import cannot_refute, detectable, draws_to_begin_with, rarest_leak
 from dpaudit.engine.task import Task
 from dpaudit.engine.views import side_channel
 from dpaudit.errors import ArgumentError
@@ -144,6 +144,17 @@ def _not_run(mutants: Sequence[MutantResult]) -> tuple[str, ...]:
     return (f"{count} mutant{'s' * (count > 1)} for which draws were too few",) * (count > 0)
 
 
+def _rare_leaks(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Return in words which leaks exceed the claimed delta and are too rare to be detected."""
+    delta = found.point[1]
+    if found.refuted or not delta > 0 or (least := rarest_leak(task, found)) is None:
+        return ()
+    return (
+        f"leaks in fewer than about {least:.2g} of all outputs (more draws show rarer leaks; delta "
+        f"= {delta:g} is claimed)",
+    )
+
+
 def _no_code(mutant_runs: MutantRuns) -> tuple[str, ...]:
     """Return the mistakes in code that were not tried, by reason."""
     code = mutant_runs.code
@@ -264,6 +275,8 @@ def advice(
             "if it is not, this number of draws would refute the claim."
         )
     if verdict is Verdict.NOT_REFUTED:
+        if mutant_runs.private_amount:
+            return mutant_runs.private_amount
         return _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.results)
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "Use another pair. The two datasets of this pair are equal."
@@ -540,7 +553,10 @@ def conclude(
         notes=notes_on(found, mutant_runs.unseen if mutant_runs.results else "")
         + notes
         + notes_on_task(task, found),
-        not_covered=found.not_covered + _not_run(mutant_runs.results) + _no_code(mutant_runs),
+        not_covered=found.not_covered
+        + _rare_leaks(task, found)
+        + _not_run(mutant_runs.results)
+        + _no_code(mutant_runs),
         advice=_ADVICE_ON_SIDE_CHANNELS
         if verdict is Verdict.REFUTED and side_channel(mechanism) is not None
         else advice(task, found, verdict, mutant_runs, family),

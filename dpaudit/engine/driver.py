@@ -165,8 +165,11 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refuted claim needs no proof of power
         task.watch.begin("testing mutants of the noise")
-        made = mutants_of(task, mechanism, certificate, given)
-        mutant_runs = run_mutants(task, mechanism, made, certificate, certify=certificate_of)
+        made, private_amount = mutants_of(task, mechanism, certificate, given)
+        mutant_runs = replace(
+            run_mutants(task, mechanism, made, certificate, certify=certificate_of),
+            private_amount=private_amount,
+        )
         if any(mutant.killed for mutant in mutant_runs.results):  # else there is no power anyway
             task.watch.begin("testing mutants of the code")
             try:

@@ -38,7 +38,9 @@ from dpaudit.mutants import (
     Recording,
     amount_lines,
     amplifiers,
+    are_apart,
     branch,
+    range_words,
     record,
     text_of,
     traced,
@@ -94,17 +96,13 @@ class Facts:
         self.found: Recording | None = None
         self.returns: tuple[Line, ...] = ()
         self.shifts: list[float] = []
-        self._by_side: list[Recording] = []
         if isinstance(self.mechanism, ExactMechanism | Composition):
             return
         if isinstance(self.mechanism, AdditiveNoise) and not self.mechanism.is_random:
             return
         sides = (pair.left, pair.right)
         with suppress(MechanismError):
-            self.found, *self._by_side = (
-                record(self.drawing, data, seed=self.task.seed, watch=self.task.watch)
-                for data in (sides, sides[:1], sides[1:])
-            )
+            self.found = record(self.drawing, sides, seed=self.task.seed, watch=self.task.watch)
 
     @property
     def drawing(self) -> Any:
@@ -170,14 +168,9 @@ class Facts:
         """Yield the first noise whose scale differs between the sides, or is 0."""
         if self.found is None:
             return
-        left, right = map(amounts, self._by_side)
-        for key in self.found.keys:
-            one, other = left.get(key), right.get(key)
-            if not TREATMENTS[key[0]].is_noise or one is None or other is None:
-                continue
+        for key, one, other in self.found.amounts_of_noise(0, 1):
             is_zero = max(*one, *other) == 0
-            # Ranges that overlap may differ by chance.
-            if not is_zero and one[0] <= other[1] and other[0] <= one[1]:
+            if not is_zero and not are_apart(one, other):
                 continue
             amount = TREATMENTS[key[0]].amount
             says = f"takes its {amount} from private data"
@@ -186,8 +179,8 @@ class Facts:
             yield Cause(
                 "scale",
                 f"the noise of {code_of([key[1][0]])[0]} {says}",
-                f"its {amount} is {_range(one)} on the left and {_range(other)} on the right"
-                + self._raised(key, max(*one, *other)),
+                f"its {amount} is {range_words(one)} on the left and {range_words(other)} on the "
+                "right" + self._raised(key, max(*one, *other)),
                 code_of(amount_lines(key)),
             )
             return
@@ -393,11 +386,6 @@ def _shift(left: Floats, right: Floats) -> float:
     return float(shift / spread) if spread > 0 else math.inf * bool(shift)
 
 
-def _range(amount: tuple[float, float]) -> str:
-    low, high = (f"{value:.4g}" for value in amount)
-    return low if low == high else f"{low} to {high}"
-
-
 def _rounded(value: float) -> str:
     return f"{round(value, 9):.3g}"
 
@@ -423,12 +411,6 @@ def _beside(
                 lines,
             )
             return
-
-
-def amounts(found: Recording) -> dict[Key, tuple[float, float]]:
-    """Return the smallest and the largest amount of each noise."""
-    both = zip(found.keys, found.sites, strict=True)
-    return {key: site.amount_range for key, site in both if site.amount_range is not None}
 
 
 def code_of(lines: Iterable[Line]) -> Lines:

@@ -36,12 +36,15 @@ from dpaudit.mutants import (
     CERTAIN,
     HALVED,
     REMOVED,
+    TREATMENTS,
     Change,
     Mutant,
     NoiseMutants,
+    are_apart,
     of_noise,
+    range_words,
 )
-from dpaudit.neighbors import NeighborPair, family
+from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import MutantResult, MutantStatus, short
 
 ROUNDS = 3
@@ -111,6 +114,8 @@ class MutantRuns:
         Failure probability of one audit of one mutant.
     wanted : bool
         Whether the user wanted mutants.
+    private_amount : str
+        Advice if private data determine the amount of some noise; otherwise empty.
     code : CodeRuns or None
         The results of the mutants of the code; None if none were wanted.
     """
@@ -122,12 +127,16 @@ class MutantRuns:
     failure_prob: float = 0.0
     wanted: bool = True
     code: CodeRuns | None = None
+    private_amount: str = ""
 
 
 def mutants_of(
     task: Task, mechanism: Any, found: Certificate, given: Sequence[Any]
-) -> NoiseMutants:
-    """Return the mutants of an audit: first the given mutants, then the mutants of the noise.
+) -> tuple[NoiseMutants, str]:
+    """Return the mutants of an audit, and advice if private data determine the amount of noise.
+
+    The given mutants come first, and the mutants of the noise follow. The advice is empty if the
+    amounts of noise are equal on both sides of the recorded pairs.
 
     Parameters
     ----------
@@ -144,16 +153,20 @@ def mutants_of(
     observed = side_channel(mechanism)
     if observed is not None:
         mutants = (*named(given, mechanism), *side_channel_mutants(observed))
-        return NoiseMutants((), mutants)
-    pairs = [found.pair, *list(task.pairs)[: _RECORDED_PAIRS - 1]]
-    datasets = [data for pair in pairs for data in (pair.left, pair.right)]
-    try:
-        with task.watch.calls_within(patience(found)):
-            made = of_noise(mechanism, datasets, seed=task.seed, watch=task.watch)
-    except MechanismError as error:
-        if task.watch.is_over:
-            raise
-        made = NoiseMutants((), (), f"its noise could not be recorded: {short(str(error), _NOTE)}")
+        return NoiseMutants((), mutants), ""
+    made, pairs = NoiseMutants((), ()), [found.pair]
+    # The search may not have tried the other pairs, and the mechanism may fail on them.
+    for pairs in (_recorded_pairs(task, found), [found.pair]):
+        datasets = [data for pair in pairs for data in (pair.left, pair.right)]
+        try:
+            with task.watch.calls_within(patience(found)):
+                made = of_noise(mechanism, datasets, seed=task.seed, watch=task.watch)
+            break
+        except MechanismError as error:
+            if task.watch.is_over:
+                raise
+            words = f"its noise could not be recorded: {short(str(error), _NOTE)}"
+            made = replace(made, unseen=words)
     try:
         with task.watch.calls_within(patience(found)), task.watch.call(mechanism_name(mechanism)):
             states = list(budget_mutants(mechanism, datasets, rng=task.rng("states")))
@@ -162,7 +175,35 @@ def mutants_of(
             raise
         words = f"its state could not be read: {short(str(error), _NOTE)}"
         states, made = [], replace(made, unseen=made.unseen or words)
-    return replace(made, mutants=(*named(given, mechanism), *made.mutants, *states))
+    mutants = (*named(given, mechanism), *made.mutants, *states)
+    return replace(made, mutants=mutants), _private_amount(made, pairs)
+
+
+def _recorded_pairs(task: Task, found: Certificate) -> list[NeighborPair]:
+    """Return the pairs on which the noise is recorded: pairs of each relation come first."""
+    pairs = task.space.pairs if isinstance(task.space, Portfolio) else tuple(task.pairs)
+    firsts = {pair.relation: pair for pair in reversed((found.pair, *pairs))}
+    chosen = {id(pair): pair for pair in (found.pair, *firsts.values(), *pairs)}
+    return list(chosen.values())[:_RECORDED_PAIRS]
+
+
+def _private_amount(made: NoiseMutants, pairs: Sequence[NeighborPair]) -> str:
+    """Return advice if some noise has another amount on the two sides of a pair, or ""."""
+    if made.recording is None:
+        return ""
+    for at, pair in enumerate(pairs):
+        for key, left, right in made.recording.amounts_of_noise(2 * at, 2 * at + 1):
+            if are_apart(left, right):
+                asked = f"the pair {pair.recipe!r}" if at else "this pair"
+                where = made.recording.sites[made.recording.keys.index(key)].where
+                amount = TREATMENTS[key[0]].amount
+                return (
+                    f"Check the noise of {where}. Its {amount} depends on private data: on "
+                    f"{asked}, it is {range_words(left)} on the left and {range_words(right)} on "
+                    f"the right. Such a {amount} may reveal a user, unless the proof of the "
+                    "mechanism allows it, as smooth sensitivity does."
+                )
+    return ""
 
 
 def patience(found: Certificate) -> float:

@@ -14,7 +14,7 @@ import scipy
 from scipy import special
 
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.chances import USUAL_POWER, learning_share
+from dpaudit.engine.chances import USUAL_POWER, Chances, learning_share
 from dpaudit.engine.families import Family
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError
@@ -45,14 +45,10 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
         power. The result is None if the epsilon is unknown. The epsilon is unknown for computed
         results, and for stored outputs with many more outputs on one side than on the other.
     """
-    if found.epsilon.counts is None:
-        return None
-    sides = () if task.stored is None else task.stored.values()
-    if sides and max(sides) > _UNEVEN * min(sides):
+    draws = _draws_of(task, found)
+    if draws is None:
         return None
     epsilon, delta = found.point
-    certify = found.draws["certify"] / (1 - EXPLORE_SHARE)
-    draws = round(certify) if found.sequential is None else found.sequential.budget
 
     def shortfall(strength: float) -> float:
         return family.chances(strength, task, found, draws).best(draws).power - USUAL_POWER
@@ -70,6 +66,53 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
         return family.epsilon(strength, delta)
     except ArgumentError:  # beyond the range of the oracles
         return None
+
+
+def rarest_leak(task: Task, found: Certificate) -> float | None:
+    """Return how often a mechanism must reveal its dataset to be refuted with power about 0.9.
+
+    All other outputs of this mechanism are equally likely on both sides, so that its delta is the
+    returned probability. A mechanism that reveals its dataset less often is likely to pass.
+
+    Parameters
+    ----------
+    task : Task
+        The task of the audit.
+    found : Certificate
+        The certificate of the mechanism.
+
+    Returns
+    -------
+    float or None
+        Probability of an output that reveals the dataset. None if no leak is refuted with this
+        power, or if the power is unknown as for :func:`detectable`.
+    """
+    draws = _draws_of(task, found)
+    if draws is None:
+        return None
+    is_sequential = found.sequential is not None
+
+    def shortfall(log: float) -> float:
+        rates = (math.exp(log), 0.0)
+        chances = Chances.of_rates(
+            rates, found.point, task.failure_prob, is_sequential=is_sequential
+        )
+        return chances.best(draws).power - USUAL_POWER
+
+    if shortfall(0.0) < 0:
+        return None
+    return math.exp(scipy.optimize.brentq(shortfall, math.log(1 / draws), 0.0, rtol=1e-3))
+
+
+def _draws_of(task: Task, found: Certificate) -> int | None:
+    """Return the draws per dataset on the pair; None if the power of the audit is unknown."""
+    if found.epsilon.counts is None:
+        return None
+    sides = () if task.stored is None else task.stored.values()
+    if sides and max(sides) > _UNEVEN * min(sides):
+        return None
+    certify = found.draws["certify"] / (1 - EXPLORE_SHARE)
+    return round(certify) if found.sequential is None else found.sequential.budget
 
 
 def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:

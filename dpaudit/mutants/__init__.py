@@ -24,7 +24,7 @@ from dpaudit.mutants.noise import (
 )
 from dpaudit.mutants.program import NotAlone, Program
 from dpaudit.mutants.recorder import Key, Line
-from dpaudit.mutants.sites import Recording, record, uneven_noise
+from dpaudit.mutants.sites import Recording, are_apart, range_words, record, uneven_noise
 from dpaudit.mutants.source import amount_lines, branch, text_of, traced, value_lines
 from dpaudit.mutants.treatments import HALVED, RAISED, REMOVED, TREATMENTS, Treatment
 
@@ -58,6 +58,7 @@ __all__ = [
     "added_noise",
     "amount_lines",
     "amplifiers",
+    "are_apart",
     "branch",
     "code_hash",
     "forget",
@@ -65,6 +66,7 @@ __all__ = [
     "of_noise",
     "patch",
     "quieter",
+    "range_words",
     "record",
     "scaled",
     "text_of",

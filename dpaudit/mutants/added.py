@@ -78,7 +78,7 @@ def added_noise(
     datasets : (dataset, dataset)
         The two datasets of a pair.
     found : Recording
-        Sites at which the mechanism draws.
+        Sites at which the mechanism draws, recorded on these two datasets first.
     seed : int
         Seed of the generator.
     watch : Watch
@@ -165,7 +165,8 @@ class _Ray:
 
     def scale(self, found: Recording) -> float | None:
         """Return the scale of each number's noise, if all draws in a number have one scale."""
-        scales = {value for site in found.sites for value in site.amount_range or (1.0, 1.0)}
+        amounts = [side.get(key, (1.0, 1.0)) for side in found.amounts[:2] for key in found.keys]
+        scales = {value for amount in amounts for value in amount}
         if len(scales) != 1 or any(key[0] not in _SCALED for key in found.keys):
             return None
         columns = self.noise.shape[1]

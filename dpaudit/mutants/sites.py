@@ -5,7 +5,7 @@ The sites are found by running the mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from dpaudit.mutants.treatments import TREATMENTS
 from dpaudit.neighbors import NeighborPair
 
 Array = NDArray[Any]
+Range = tuple[float, float]
 
 RUNS = 7
 """Number of draws of the larger recorded call; the smaller one makes a single draw."""
@@ -86,9 +87,8 @@ class Site:
         """Description of the draws, as ``normal, scale 0.3``."""
         if self.amount_range is None:
             return self.method
-        low, high = (f"{value:.4g}" for value in self.amount_range)
-        amount = low if low == high else f"{low} to {high}"
-        return f"{self.method}, {TREATMENTS[self.method].amount} {amount}"
+        amount = f"{TREATMENTS[self.method].amount} {range_words(self.amount_range)}"
+        return f"{self.method}, {amount}"
 
     @property
     def frequency(self) -> str:
@@ -114,11 +114,27 @@ class Recording:
     unseen : str
         Why some randomness was not recorded, and what to do about it; empty if all of it was
         recorded.
+    amounts : tuple of dict
+        For each of the data, the smallest and the largest amount of each noise.
     """
 
     sites: tuple[Site, ...]
     keys: tuple[Key, ...]
     unseen: str = ""
+    amounts: tuple[dict[Key, Range], ...] = ()
+
+    def amounts_of_noise(self, left: int, right: int) -> Iterator[tuple[Key, Range, Range]]:
+        """Yield each noise with its amounts on two of the data, given by their indices."""
+        one, other = self.amounts[left], self.amounts[right]
+        for key in self.keys:
+            if TREATMENTS[key[0]].is_noise and key in one and key in other:
+                yield key, one[key], other[key]
+
+    @property
+    def amount_ranges(self) -> dict[Key, Range]:
+        """The smallest and the largest amount of each noise on all of the data."""
+        both = zip(self.keys, self.sites, strict=True)
+        return {key: site.amount_range for key, site in both if site.amount_range is not None}
 
     def calls(self, size: int) -> int:
         """Return the approximate number of calls of the generator for a number of draws."""
@@ -164,7 +180,14 @@ def record(
     keys = list(dict.fromkeys(key for pair in recordings for log in pair for key in log.seen))
     taken = [key for key in keys if key[0] == UNSEEN]
     keys = [key for key in keys if key[0] != UNSEEN]
-    found = Recording(_numbered([_site(key, recordings) for key in keys]), tuple(keys))
+    found = Recording(
+        _numbered([_site(key, recordings) for key in keys]),
+        tuple(keys),
+        amounts=tuple(
+            _amounts(recordings[index * _SEEDS : (index + 1) * _SEEDS])
+            for index in range(len(datasets))
+        ),
+    )
     return replace(found, unseen=_unseen(mechanism, datasets, found, taken, seed, watch))
 
 
@@ -252,6 +275,26 @@ def _called(
         ) from error
 
 
+def _amounts(recordings: list[tuple[Log, Log]]) -> dict[Key, Range]:
+    """Return the smallest and the largest amount of each noise."""
+    amounts: dict[Key, list[float]] = {}
+    for log in (log for pair in recordings for log in pair):
+        for key, seen in log.seen.items():
+            amounts.setdefault(key, []).extend(seen.amounts)
+    return {key: (min(values), max(values)) for key, values in amounts.items() if values}
+
+
+def are_apart(one: Range, other: Range) -> bool:
+    """Whether two amounts differ. Ranges that overlap may differ by chance."""
+    return one[0] > other[1] or other[0] > one[1]
+
+
+def range_words(amount: Range) -> str:
+    """Return the smallest and the largest amount as ``1 to 3``, or one number if they agree."""
+    low, high = (f"{value:.4g}" for value in amount)
+    return low if low == high else f"{low} to {high}"
+
+
 def _site(key: Key, recordings: list[tuple[Log, Log]]) -> Site:
     one = [log.seen[key] for log, _ in recordings if key in log.seen]
     many = [log.seen[key] for _, log in recordings if key in log.seen]
@@ -264,14 +307,14 @@ def _site(key: Key, recordings: list[tuple[Log, Log]]) -> Site:
     # If one call serves all draws together, the calls for several draws are counted.
     counted = [s.calls for s in (one if by_run else many or one)]
     absent = len(recordings) - len(one if by_run else many)
-    amounts = [value for s in one + many for value in s.amounts]
+    amounts = _amounts(recordings)
     return Site(
         key[0],
         tuple((code_name(file), function, number) for file, function, number in key[1]),
         0 if absent else min(counted),
         max(counted),
         by_run,
-        (min(amounts), max(amounts)) if amounts else None,
+        amounts.get(key),
         any(s.in_threads for s in one + many),
         any(s.has_probabilities for s in one + many),
     )

@@ -436,6 +436,38 @@ def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     assert f"pairs for which draws were too few: {untried[0]!r}" in silent
 
 
+def test_leaks_above_delta_that_are_too_rare_for_the_draws_are_not_covered() -> None:
+    def noisy(data, size, *, rng):
+        return np.clip(data, 0.0, 1.0).sum() + rng.normal(scale=8.0, size=size)
+
+    pair, claim = NeighborPair([[0.0], [0.0]], [[0.0], [1.0]]), ApproxDP(1.0, 1e-5)
+    words = []
+    for draws in (5_000, 50_000):
+        result = audit(noisy, claim, pair, draws=draws, mutants="noise")
+        words += [one for one in result.not_covered if "rarer leaks" in one]
+    rates = [float(one.split()[5]) for one in words]
+    assert rates[0] > 5 * rates[1] > 50 * 1e-5
+    assert words[0].endswith("(more draws show rarer leaks; delta = 1e-05 is claimed)")
+    result = audit(noisy, PureDP(1.0), pair, draws=5_000, mutants="noise")
+    assert not [one for one in result.not_covered if "rarer leaks" in one]
+
+
+@pytest.mark.parametrize("method", ["fixed", "sequential"])
+def test_a_leak_is_refuted_if_it_is_frequent_enough_and_passes_if_it_is_rarer(method: str) -> None:
+    def leaks(data, size, *, rng, rate):
+        return rng.normal(size=size) + np.where(rng.random(size) < rate, 1e3 * data.sum(), 0.0)
+
+    pair, claim = NeighborPair([[0.0], [0.0]], [[0.0], [1.0]]), ApproxDP(1.0, 1e-5)
+    options = {"draws": 10_000, "method": method, "mutants": None}
+    rare = audit(partial(leaks, rate=1e-4), claim, pair, **options)
+    (words,) = (one for one in rare.not_covered if "rarer leaks" in one)
+    least = float(words.split()[5])
+    often = audit(partial(leaks, rate=3 * least), claim, pair, **options)
+    seldom = audit(partial(leaks, rate=least / 3), claim, pair, **options)
+    assert often.verdict is Verdict.REFUTED
+    assert seldom.verdict is not Verdict.REFUTED
+
+
 @pytest.mark.slow
 def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
     frame = pd.DataFrame({"who": [1, 1, 2], "paid": [1.0, 2.0, 3.0]})

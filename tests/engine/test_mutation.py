@@ -21,6 +21,7 @@ from dpaudit import (
     AuditResult,
     NeighborPair,
     PureDP,
+    Relation,
     Settings,
     Verdict,
     audit,
@@ -438,6 +439,61 @@ def test_a_mechanism_that_cannot_draw_once_is_audited_all_the_same() -> None:
     result = audited(many_only, mutants=[partial(laplace, scale=0.3)])
     assert result.verdict is Verdict.NOT_REFUTED
     assert any("its noise could not be recorded: many_only raised" in n for n in result.notes)
+
+
+def test_noise_is_recorded_although_the_mechanism_fails_on_pairs_that_were_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pair_only(data: Array, size: int, *, rng: Generator) -> Array:
+        if len(data) > 2:
+            raise ValueError("two users, please")
+        return data.sum() + rng.laplace(size=size)
+
+    monkeypatch.setattr(mutation, "_recorded_pairs", lambda _, found: [found.pair, FAR])
+    result = audited(pair_only)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert named(result, "removed").killed
+
+
+# --- noise whose amount depends on private data ---
+
+
+def mean(data: Array, size: int, *, rng: Generator, n: int | None = None) -> Array:
+    clipped = np.clip(data, 0.0, 1.0)
+    return clipped.mean() + rng.laplace(scale=2.0 / (n or len(data)), size=size)
+
+
+def test_noise_with_a_private_scale_is_named_if_nothing_is_refuted() -> None:
+    space = neighbors.portfolio(n_users=20, low=0.0, high=1.0)
+    advised = audit(mean, PureDP(1.0), space, draws=4000, seed=1)
+    assert advised.verdict is Verdict.NOT_REFUTED
+    assert advised.advice.startswith("Check the noise of line ")
+    assert "test_mutation.py. Its scale depends on private data: on the pair " in advised.advice
+    assert "who leaves', it is 0.1 on the left and 0.1053 on the right" in advised.advice
+    assert advised.advice in str(advised)
+    for mechanism, claim in (
+        (mean, PureDP(1.0, relation=Relation.REPLACE_USER)),  # the number of users is the same
+        (partial(mean, n=20), PureDP(1.0)),
+    ):
+        silent = audit(mechanism, claim, space, draws=4000, seed=1)
+        assert silent.verdict is Verdict.NOT_REFUTED
+        assert "private" not in silent.advice
+
+
+def test_the_pair_of_the_audit_comes_first_if_its_noise_has_a_private_scale() -> None:
+    def careful(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + rng.laplace(scale=4.0 + data.max(), size=size)
+
+    result = audited(careful)
+    assert "on this pair, it is 5 on the left and 4 on the right" in result.advice
+
+
+def test_a_scale_that_varies_by_chance_is_not_private() -> None:
+    def random_scale(data: Array, size: int, *, rng: Generator) -> Array:
+        scale = rng.uniform(2.0, 3.0, size=size)
+        return data.sum() + rng.laplace(scale=scale, size=size)
+
+    assert "private" not in audited(random_scale).advice
 
 
 # --- cost ---
