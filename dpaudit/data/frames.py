@@ -143,17 +143,16 @@ def unpacked(packed: Packed) -> Any:
     if library not in _LIBRARIES:  # narwhals would import any library that it supports
         raise ValueError(f"library must be one of {', '.join(_LIBRARIES)}, got {library!r}")
     schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
-    # In pandas 2, a cast to text would turn missing values into texts. Texts need no cast.
-    texts = {name for name, kind in facts["dtypes"].items() if kind == "String"}
-    parts = [
-        nw.from_dict(
-            {name: held for name, held in columns.items() if (name in texts) is of_texts},
-            None if of_texts else {n: kind for n, kind in schema.items() if n not in texts},
-            backend=library,
-        )
-        for of_texts in (False, True)
-        if any((name in texts) is of_texts for name in columns)
-    ]
+    # In pandas 2, a cast to text would turn missing values into texts. So a first row, which is
+    # dropped afterwards, holds a text, and the dtype follows from it.
+    texts = {name: ["", *held] for name, held in columns.items() if schema[name] == nw.String}
+    rest = {name: held for name, held in columns.items() if name not in texts}
+    parts = []
+    if rest:
+        parts.append(nw.from_dict(rest, {name: schema[name] for name in rest}, backend=library))
+    if texts:
+        made = nw.from_dict(texts, backend=library)
+        parts.append(nw.maybe_reset_index(made[1:]))
     return nw.concat(parts, how="horizontal").select(*columns).to_native()
 
 

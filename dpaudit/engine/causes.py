@@ -33,6 +33,7 @@ from dpaudit.mutants import (
     ALL_NOISE,
     GAUSSIAN,
     TREATMENTS,
+    AddedNoise,
     Amplifier,
     Line,
     Recording,
@@ -56,7 +57,6 @@ _FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the o
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
 _FARTHER, _LARGER = 1e6, 1e5  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
-_ONE_SIDED = "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma"
 
 
 def causes_of(
@@ -153,6 +153,8 @@ class _Inquiry:
             if self.task.float_attack and explanation(self.event):
                 self.causes += self._bits()
                 return
+            if self._has("support"):  # so more noise is no repair
+                return
             pair = self.trials.start(*reversed(self.both), draws=draws)
             if pair is None:
                 self.causes += self._untested()
@@ -187,10 +189,25 @@ class _Inquiry:
     def _add(self, kind: str, words: str, evidence: str) -> None:
         """Add a cause that is an amount of noise."""
         best = self.best
-        seen = [evidence] * bool(evidence) + ([best.words] if best is not None else [])
+        seen = [evidence, self._distance, "" if best is None else best.words]
         factor = None if best is None else (best.refuted, best.suffices)
         lines = () if best is None else best.lines
-        self.causes.append(Cause(kind, words, "; ".join(seen), lines, factor))
+        self.causes.append(Cause(kind, words, "; ".join(filter(None, seen)), lines, factor))
+
+    @functools.cached_property
+    def _distance(self) -> str:
+        """The distance of the outputs without noise, in the norm that the noise covers."""
+        if isinstance(self.mechanism, AdditiveNoise) or self._recorded is None:
+            return ""
+        added = self._added_on(self.first, self._recorded)
+        if added is None:
+            return ""
+        order = 2 if added.kind == GAUSSIAN else 1
+        apart = float(np.linalg.norm(added.shifts, order))
+        norm = f" in L{order} norm" * (len(added.shifts) > 1)
+        scale = f", and the noise has scale {added.scale:.3g}" * (added.scale is not None)
+        words = f"without noise, the outputs of the audited pair differ by {apart:.3g}{norm}"
+        return f"{words}{scale}"
 
     def _has(self, *kinds: str) -> bool:
         return any(cause.kind in kinds for cause in self.causes)
@@ -337,11 +354,13 @@ class _Inquiry:
         # smallest pair, one step of the pair of the audit must suffice, because draws are few.
         asked = [way[:1] for way in ways[:-1]] + ways[-1:]
         if all(ways) and all(map(self._holds_on, asked)):
+            is_table = isinstance(self.first.form, ArrayForm) and np.ndim(self.first.left) == 2
+            item = "item or column" if is_table else "item"
             self._add(
                 "items",
-                f"{self._noise} covers one item, and the user of this pair differs in "
+                f"{self._noise} covers one {item}, and the user of this pair differs in "
                 f"{len(ways[0]) - _leaves(self.first)}",
-                "no violation is found if the user differs in one item",
+                f"no violation is found if the user differs in one {item}",
             )
 
     def _ask_about_removal(self) -> None:
@@ -379,7 +398,7 @@ class _Inquiry:
         elif self.best is not None and not self._has("items", "relation"):
             found, keys = self.facts.found, self.best.of.keys
             calls = found.sites[found.keys.index(keys[0])].most if found and len(keys) == 1 else 1
-            is_difference = calls == 2 and keys[0][0] in _ONE_SIDED  # of two positive noises
+            is_difference = calls == 2 and TREATMENTS[keys[0][0]].least is not None
             if calls > max(1.0, self.best.refuted) and not is_difference:
                 self._add(
                     "repeated",
@@ -466,12 +485,17 @@ class _Inquiry:
         """Whether the mechanism adds Gaussian noise and nothing else."""
         if isinstance(self.mechanism, AdditiveNoise):
             return self.mechanism.noise.kind == "gaussian"
-        found, task = self.facts.found, self.task
+        found = self.facts.found
         if found is None or not found.keys:
             return False
-        sides = self.pair.left, self.pair.right
-        added = added_noise(self.mechanism, sides, found, seed=task.seed, watch=task.watch)
+        added = self._added_on(self.pair, found)
         return added is not None and added.kind == GAUSSIAN
+
+    def _added_on(self, pair: NeighborPair, found: Recording) -> AddedNoise | None:
+        """Return the noise that the mechanism adds on a pair; None if it does anything else."""
+        sides = pair.left, pair.right
+        seed, watch = self.task.seed, self.task.watch
+        return added_noise(self.mechanism, sides, found, seed=seed, watch=watch)
 
 
 def _leaves(pair: NeighborPair) -> bool:

@@ -238,6 +238,7 @@ def advice(
     verdict: Verdict,
     mutant_runs: MutantRuns,
     family: Family | None = None,
+    has_cause: bool = False,
 ) -> str:
     """Return the next step that is most likely to help, or "".
 
@@ -253,9 +254,11 @@ def advice(
         The audits of the mutants.
     family : Family, optional
         The mechanism with more or less noise.
+    has_cause : bool, optional
+        Whether a likely cause of the violation was found.
     """
     if verdict is Verdict.REFUTED:
-        return _advice_on_a_violation(task, found)
+        return _advice_on_a_violation(task, found, has_cause)
     if found.advice:
         return found.advice
     if task.stored is not None:
@@ -361,7 +364,7 @@ _ADVICE_ON_SIDE_CHANNELS = (
 )
 
 
-def _advice_on_a_violation(task: Task, found: Certificate) -> str:
+def _advice_on_a_violation(task: Task, found: Certificate, has_cause: bool) -> str:
     lower = found.epsilon.lower
     if task.float_attack and (bits := explanation(found.witness.event)):
         return bits
@@ -374,20 +377,22 @@ def _advice_on_a_violation(task: Task, found: Certificate) -> str:
         return ""
     what = "value" if found.pair.relation == Relation.LOCAL else "differing user"
     where = "the training run" if found.canaries else f"the code that reads the {what}"
-    words = (
-        f"Check clipping and noise in {where}. Do not only raise the claim: the true epsilon is at "
-        f"least {at_least(lower)} and may be larger."
+    words = ""
+    items = task.space.items if isinstance(task.space, Portfolio) else None
+    if items and isinstance(found.pair.left, np.ndarray):
+        words = (
+            f"If your users have another number of items, or columns, than the {items} that the "
+            "audit chose, pass neighbors.portfolio(m=...) and audit again. "
+        )
+    words += "Correct the likely cause." if has_cause else f"Check clipping and noise in {where}."
+    words += (
+        f" Do not only raise the claim: the true epsilon is at least {at_least(lower)} and may be "
+        "larger."
     )
     if others := " or ".join(map(str, other_relations(task, found))):
         words += (
             f" This pair has relation {found.pair.relation}. If the claim is only meant for "
             f"{others}, give this relation to the claim."
-        )
-    items = task.space.items if isinstance(task.space, Portfolio) else None
-    if items and isinstance(found.pair.left, np.ndarray):
-        words += (
-            f" The audit chose data with {items} items, or columns, for each user. If yours have "
-            "another number, pass neighbors.portfolio(m=...)."
         )
     return words
 
@@ -484,6 +489,7 @@ def conclude(
     family: Family | None = None,
     pair_words: str = "",
     notes: tuple[str, ...] = (),
+    has_cause: bool = False,
 ) -> AuditResult:
     """Reach the verdict and return the result of an audit.
 
@@ -503,6 +509,8 @@ def conclude(
         Description of the datasets, if they are not available as a pair.
     notes : tuple of str, optional
         Notes in addition to those of the certificate.
+    has_cause : bool, optional
+        Whether a likely cause of the violation was found.
     """
     task = task.at(found.pair)
     claim = task.claim
@@ -559,7 +567,7 @@ def conclude(
         + _no_code(mutant_runs),
         advice=_ADVICE_ON_SIDE_CHANNELS
         if verdict is Verdict.REFUTED and side_channel(mechanism) is not None
-        else advice(task, found, verdict, mutant_runs, family),
+        else advice(task, found, verdict, mutant_runs, family, has_cause),
         log_e_values=found.log_e_values,
         pair=None if pair_words else found.pair,
         event=found.event,

@@ -204,7 +204,13 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
             notes += (f"Likely causes could not be found, because of {reason}.",)
     task.watch.finish()
     result = conclude(
-        task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes
+        task,
+        certificate,
+        mutant_runs,
+        mechanism=mechanism,
+        family=model,
+        notes=notes,
+        has_cause=bool(causes),
     )
     return replace(result, smallest=smallest, causes=causes, again=again)
 

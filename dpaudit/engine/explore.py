@@ -277,8 +277,7 @@ def asking_for_data(space: SearchSpace | Portfolio | AllPairs) -> Iterator[None]
     except MechanismError as error:
         # The advice helps for an exception or for inf. Other violations do not depend on the data.
         if isinstance(space, Portfolio) and (_raised(error) or " returned inf " in str(error)):
-            frames = any(is_frame(pair.left) for pair in space.pairs[:1])
-            raise MechanismError(f"{error}. {_FRAMES if frames else _ARRAYS}") from error
+            raise MechanismError(f"{error}. {_data_words(space)}") from error
         raise
 
 
@@ -292,10 +291,25 @@ def _raised(error: BaseException) -> bool:
     return not isinstance(error, MechanismError) and not is_of_call
 
 
+def _data_words(space: Portfolio) -> str:
+    """Return which data a portfolio chose, and how to choose other data."""
+    example = space.pairs[0].left if space.pairs else None
+    if is_frame(example):
+        return _FRAMES
+    words = "The data are those of a portfolio"
+    if isinstance(example, np.ndarray):
+        words += f": arrays of shape {example.shape}"
+        if space.items and example.ndim == 2:
+            words += (
+                f", {space.items} items of each of {len(example)} users. If each user of your data "
+                f"has one number, pass neighbors.portfolio(numpy.zeros({len(example)}))"
+            )
+    return f"{words}. {_ARRAYS}"
+
+
 _ARRAYS = (
-    "The data are those of a portfolio. Describe the data if the mechanism needs other data: "
-    "neighbors.portfolio(like) or its low=, high=, m=, dim=, n_users= "
-    "(--like, --range, --m, --dim, --users)"
+    "Describe the data if the mechanism needs other data: neighbors.portfolio(like) or its low=, "
+    "high=, m=, dim=, n_users= (--like, --range, --m, --dim, --users)"
 )
 _FRAMES = (
     "The frame is one of many that are tried. Describe the data if the mechanism needs other data, "

@@ -29,6 +29,7 @@ from dpaudit.mechanisms import (
     mechanism_name,
 )
 from dpaudit.mutants import (
+    LEAST,
     RAISED,
     REMOVED,
     TREATMENTS,
@@ -273,8 +274,48 @@ class Facts:
                 *_exact(left, right, encoder, fixed, lines),
                 *_shared(left[:, numbers], right[:, numbers], names, lines),
                 *_beside(left, right, encoder, numbers, lines),
+                *self._one_sided((left, right), encoder, numbers),
             ]
         yield from causes
+
+    def _one_sided(
+        self, drawn: Sequence[Floats], encoder: Encoder, columns: Sequence[int]
+    ) -> Iterator[Cause]:
+        """Yield the fact that noise with a smallest value moves the smallest outputs."""
+        keys = () if self.found is None else self.found.keys
+        if not keys or any(TREATMENTS[key[0]].least is None for key in keys):
+            return
+        assert self.found is not None
+        bare = ChangedNoise(self.mechanism, self.found, keys, LEAST, "the least noise")
+        sampler = self.task.sampler(bare, "least noise")
+        sampler.certifies = False
+        try:
+            ends = [
+                encoder(sampler.call(data, 2, "least", side=side))
+                for data, side in ((self.pair.left, "left"), (self.pair.right, "right"))
+            ]
+        except MechanismError:
+            return
+        for at in columns:
+            if any(len(np.unique(side[:, at])) < SEEN // 2 for side in drawn):  # not a real number
+                continue
+            near, far = (end[0, at] for end in ends)
+            off = _ROUNDING * max(abs(near), abs(far))
+            for words, sign in (("below", 1), ("above", -1)):
+                are_ends = (
+                    np.all(sign * side[:, at] >= sign * end[:, at][:, None] - off)
+                    for side, end in zip(drawn, ends, strict=True)
+                )
+                if abs(near - far) > off and all(are_ends):
+                    yield Cause(
+                        "support",
+                        f"the noise of {code_of([keys[0][1][0]])[0]} has one sign, so some outputs "
+                        "are possible on one side only",
+                        f"{encoder.columns[at].name} is never {words} {near:.4g} on the left and "
+                        f"never {words} {far:.4g} on the right, whatever the scale",
+                        code_of(line for key in keys for line in key[1][:1]),
+                    )
+                    return
 
     def _fixed(self, encoder: Encoder, columns: Sequence[int]) -> list[int]:
         """Return the columns that do not vary on one side, however large the noise is."""

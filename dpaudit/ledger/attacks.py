@@ -29,6 +29,7 @@ from dpaudit.properties import (
     Power,
     Role,
     apart,
+    check_scale,
     furthest,
     plain_case,
 )
@@ -252,8 +253,8 @@ class Attack:
         tolerance : float
             Allowed difference of each entry, in [0, 1), relative to the larger of the two entries.
         floor : float
-            Size below which an entry counts as a rounding error. Differences are relative to at
-            least this size.
+            Differences are relative to at least this size, so entries agree if they differ by at
+            most tolerance * floor. It must be given to compare 0 with a number below 1e-9.
         mutant : dict or callable, optional
             Mutant: the function with some keywords changed, or another function. Its two values
             must differ in some case. By default, the second value is multiplied by 1.001, divided
@@ -285,6 +286,7 @@ class Attack:
                 both = compared(found)
                 if both is not None and both[0] > 1.0 + tolerance:
                     different[both[0]] = furthest(found[0], found[1], floor)
+                    check_scale(*different[both[0]], floor)
                 return both
 
             def wrong(**case: Any) -> tuple[float, float] | None:

@@ -173,7 +173,10 @@ def _appendices(rows: Sequence[StatementResult]) -> Iterator[list[str]]:
             f"- {_plain(subject)}: {'holds' if holds else 'fails'}"
             for subject, holds in readings(row)
         ]
-        lines += ["", f"**Found.** {_plain(row.note)}", ""]
+        lines += ["", f"**Found.** {_plain(row.note)}"] if row.note else []
+        lines += [""]
+        for attempt in row.made_on(Role.READING):
+            lines += _counterexample(attempt) if attempt.violated else []
     yield lines
     edges = [
         f"- {_heading(row)}: needs {_plain(edge.subject)}. {_plain(_broken(edge))}"
@@ -238,15 +241,20 @@ def _entry(row: StatementResult) -> list[str]:
     for attempt in failures(row):
         if attempt.role is Role.STEP:
             lines += [f"**Step that fails.** {_plain(attempt.subject)}", ""]
-        lines += [f"**Counterexample.** {_plain(f'{attempt.claim}: {_broken(attempt)}')}", ""]
-        if (found := attempt.counterexample) is not None:
-            is_cut = len(case_line(found.case)) > _CASE
-            program = found.snippet or (as_python(found.case) if is_cut else "")
-            lines += _fenced(program, "python") if program else []
+        lines += _counterexample(attempt)
         if attempt.fix:
             lines += [f"**Repair of the proof.** {_plain(attempt.fix)}", ""]
     lines += [f"**Correction.** {_plain(row.repair)}", ""] if row.repair else []
     lines += [f"**Consequence.** {_plain(row.consequence)}", ""] if row.consequence else []
+    return lines
+
+
+def _counterexample(attempt: Attempt) -> list[str]:
+    lines = [f"**Counterexample.** {_plain(f'{attempt.claim}: {_broken(attempt)}')}", ""]
+    if (found := attempt.counterexample) is not None:
+        is_cut = len(case_line(found.case)) > _CASE
+        program = found.snippet or (as_python(found.case) if is_cut else "")
+        lines += _fenced(program, "python") if program else []
     return lines
 
 

@@ -316,8 +316,10 @@ class StatementResult:
 
     @property
     def tightest(self) -> float | None:
-        """Largest lhs / rhs of the statement itself."""
-        ratios = [a.tightest for a in self.on_statement if a.tightest is not None]
+        """Largest lhs / rhs of the statement itself, or of the attempts that broke it."""
+        broken = [attempt for attempt in self.on_statement if attempt.violated]
+        made = broken or self.on_statement
+        ratios = [attempt.tightest for attempt in made if attempt.tightest is not None]
         return max(ratios, default=None)
 
     @property
@@ -327,9 +329,14 @@ class StatementResult:
 
     @property
     def broken(self) -> Attempt | None:
-        """The first attempt that broke the statement, or a step of a broken proof."""
+        """The first attempt that broke the statement, or a step of a broken proof.
+
+        An attempt on a reading that was declared to hold comes before all others.
+        """
         attempts = (*self.on_statement, *self.broken_steps)
-        return next((attempt for attempt in attempts if attempt.violated), None)
+        broken = [attempt for attempt in attempts if attempt.violated]
+        broken.sort(key=lambda one: one.role is not Role.READING or one.fails)
+        return broken[0] if broken else None
 
     @property
     def counterexample(self) -> Counterexample | None:

@@ -26,7 +26,7 @@ from dpaudit.mutants.program import NotAlone, Program
 from dpaudit.mutants.recorder import Key, Line
 from dpaudit.mutants.sites import Recording, are_apart, range_words, record, uneven_noise
 from dpaudit.mutants.source import amount_lines, branch, text_of, traced, value_lines
-from dpaudit.mutants.treatments import HALVED, RAISED, REMOVED, TREATMENTS, Treatment
+from dpaudit.mutants.treatments import HALVED, LEAST, RAISED, REMOVED, TREATMENTS, Treatment
 
 __all__ = [
     "ALL",
@@ -37,6 +37,7 @@ __all__ = [
     "HALVED",
     "KINDS",
     "LAPLACE",
+    "LEAST",
     "NO_CHANGE",
     "RAISED",
     "REMOVED",

@@ -314,7 +314,7 @@ class _Trial:
         try:
             after = self.draws(mutant, before)
         except MechanismError as error:
-            return f"it raises {type(error.__cause__ or error).__name__}", 0
+            return f"the changed code raises {type(error.__cause__ or error).__name__}", 0
         scores = []
         for at in range(0, len(before), 2):
             both = slice(at, at + 2)

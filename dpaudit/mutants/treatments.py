@@ -40,7 +40,7 @@ Arguments = Mapping[str, Any]
 Array = NDArray[Any]
 
 REMOVED, HALVED, LOW_END, HIGH_END, STALE = "removed", "halved", "low end", "high end", "stale"
-SCALED, RAISED = "scaled", "raised"
+SCALED, RAISED, LEAST = "scaled", "raised", "least"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class Treatment:
         epsilon. The result is None if the call takes no probabilities.
     stretch : callable, optional
         ``stretch(arguments, drawn, factor) -> array_like`` multiplies the noise in draws. By
-        default, the deviation from the centre is multiplied.
+        default, the deviation from the centre is multiplied, or from `least` if it is given.
+    least : float, optional
+        Smallest possible draw of noise that has one, as of an exponential distribution.
     """
 
     centre: Callable[[Arguments], ArrayLike] | None = None
@@ -72,6 +74,7 @@ class Treatment:
     amount: str = ""
     temper: Callable[[Arguments, float], dict[str, Any] | None] | None = None
     stretch: Callable[[Arguments, Any, float], ArrayLike] | None = None
+    least: float | None = None
 
     @property
     def is_noise(self) -> bool:
@@ -103,8 +106,8 @@ class Treatment:
 
         Parameters
         ----------
-        change : {"removed", "halved", "low end", "high end", "scaled"}
-            The change, one of `changes`, or "scaled".
+        change : {"removed", "halved", "low end", "high end", "scaled", "least"}
+            The change, one of `changes`, or "scaled", or "least" if `least` is given.
         arguments : mapping
             Arguments of the call by name, including defaults.
         drawn : array or number or bytes
@@ -123,8 +126,10 @@ class Treatment:
             value = np.asarray(self.stretch(arguments, seen, factor))
         else:
             assert self.centre is not None
-            factor = {REMOVED: 0.0, HALVED: 0.5}.get(change, factor)
-            value = _moved(np.asarray(self.centre(arguments)), seen, factor)
+            factor = {REMOVED: 0.0, HALVED: 0.5, LEAST: 0.0}.get(change, factor)
+            is_from_least = self.least is not None and change in (LEAST, SCALED)
+            origin = self.least if is_from_least else self.centre(arguments)
+            value = _moved(np.asarray(origin), seen, factor)
         kind = seen.dtype.kind
         if kind in "iu" and value.dtype.kind == "f":
             info = np.iinfo(seen.dtype)  # the ends of the range, as doubles inside the range
@@ -288,11 +293,13 @@ TREATMENTS: dict[str, Treatment] = {
         _of(lambda a, b, c: (a + b + c) / 3, "left", "mode", "right"), amount="right"
     ),
     # positive noise, around its mean
-    "exponential": Treatment(_of(np.asarray, "scale"), amount="scale"),
-    "standard_exponential": Treatment(lambda _: 1.0),
-    "gamma": Treatment(_of(lambda shape, scale: shape * scale, "shape", "scale"), amount="scale"),
-    "standard_gamma": Treatment(_of(np.asarray, "shape"), amount="shape"),
-    "chisquare": Treatment(_of(np.asarray, "df"), amount="df"),
+    "exponential": Treatment(_of(np.asarray, "scale"), amount="scale", least=0.0),
+    "standard_exponential": Treatment(lambda _: 1.0, least=0.0),
+    "gamma": Treatment(
+        _of(lambda shape, scale: shape * scale, "shape", "scale"), amount="scale", least=0.0
+    ),
+    "standard_gamma": Treatment(_of(np.asarray, "shape"), amount="shape", least=0.0),
+    "chisquare": Treatment(_of(np.asarray, "df"), amount="df", least=0.0),
     "noncentral_chisquare": Treatment(_of(lambda df, nonc: df + nonc, "df", "nonc"), amount="df"),
     "f": Treatment(_of(lambda n, d: special.fdtri(n, d, 0.5), "dfnum", "dfden"), amount="dfden"),
     "noncentral_f": Treatment(
@@ -300,17 +307,17 @@ TREATMENTS: dict[str, Treatment] = {
     ),
     "lognormal": Treatment(_of(lambda m, s: np.exp(m + s**2 / 2), "mean", "sigma"), amount="sigma"),
     "rayleigh": Treatment(
-        _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), amount="scale"
+        _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), amount="scale", least=0.0
     ),
     "wald": Treatment(_of(np.asarray, "mean"), amount="scale"),
-    "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), amount="a"),
-    "pareto": Treatment(_of(lambda a: 2 ** (1 / a) - 1, "a"), amount="a"),
+    "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), amount="a", least=0.0),
+    "pareto": Treatment(_of(lambda a: 2 ** (1 / a) - 1, "a"), amount="a", least=0.0),
     "power": Treatment(_of(lambda a: a / (a + 1), "a"), amount="a"),
     "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), amount="a"),
     "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
     # noise in integers, around its mean
-    "geometric": Treatment(_of(lambda p: 1 / p, "p"), amount="p", temper=_slower),
-    "poisson": Treatment(_of(np.asarray, "lam"), amount="lam"),
+    "geometric": Treatment(_of(lambda p: 1 / p, "p"), amount="p", temper=_slower, least=1.0),
+    "poisson": Treatment(_of(np.asarray, "lam"), amount="lam", least=0.0),
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), amount="p"),
     "logseries": Treatment(_of(_logseries, "p"), amount="p"),
     "zipf": Treatment(_of(lambda a: scipy.stats.zipf.median(a), "a"), amount="a"),

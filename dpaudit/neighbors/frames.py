@@ -395,9 +395,10 @@ class SchemaTables(_Tables):
             yield make(others, self.varied(), held(), DIFFERENT)
             yield make(others, held(**high), held(1, **low), f"{self.items} items against 1")
             yield make(others, [*held(1, **high), *once], held(), "one item high")
-        yield make([], held(**high), held(**low), NO_OTHERS)
-        if relation == Relation.ADD_REMOVE_USER and not self.has_number:
-            yield make(self.others("low")[:1], held(**high), held(**low), ONE_OTHER)
+        if not self.has_number:
+            yield make([], held(**high), held(**low), NO_OTHERS)
+            if relation == Relation.ADD_REMOVE_USER:
+                yield make(self.others("low")[:1], held(**high), held(**low), ONE_OTHER)
         for level in ("low", "high", "spread"):
             if not all(c.categories for c in self.columns):
                 yield make(self.others(level), held(**high), held(**low), f"others {level}")
@@ -410,7 +411,8 @@ class SchemaTables(_Tables):
         if together:
             yield make(others, held(**together), held(), f"alone with {_in_one_row(together)}")
         for name, value in special:
-            yield make([], held(**{name: value}), held(), f"{ALONE}{name} = {value}")
+            if not self.has_number:
+                yield make([], held(**{name: value}), held(), f"{ALONE}{name} = {value}")
             some = [*held(1, **{name: value}), *once]
             yield make(others, some, held(), f"{name} = {value} once")
 

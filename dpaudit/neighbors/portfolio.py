@@ -42,7 +42,7 @@ FARTHEST = 1e6
 """Value of the farthest user in an undeclared domain."""
 
 _BEYOND_DATA = "values outside the range of like=, if data can hold them (pass low= and high=)"
-_BEYOND_NUMBER = "two users of whom one leaves (omit n_users=)"
+_BEYOND_NUMBER = "datasets of one or two users (omit n_users=)"
 _BEYOND_COLUMNS = "numbers outside the ranges of the columns, if data can hold them (see Schema)"
 
 _SMALLEST = 1e-5
@@ -298,7 +298,7 @@ def _of_tables(
     tables, relations = make(items), BOTH if relation is None else (relation,)
     if not set(relations) <= set(BOTH):
         raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
-    number = _BEYOND_NUMBER * (tables.has_number and BOTH[1] in relations)
+    number = _BEYOND_NUMBER * tables.has_number
     bounds = _BEYOND_COLUMNS * any(c.is_bounded for c in tables.columns)
     beyond = tables.beyond, number, bounds
     pairs = tuple(in_turn(tables.pairs(one) for one in relations))

@@ -22,4 +22,5 @@ from .generating import st as st
 from .judging import DEFAULT_TOLERANCE as DEFAULT_TOLERANCE
 from .judging import Inequality as Inequality
 from .judging import apart as apart
+from .judging import check_scale as check_scale
 from .judging import furthest as furthest

@@ -27,24 +27,27 @@ _MOST_LENGTHS = 8  # largest number of lengths of one axis that are tried
 
 @dataclass(frozen=True)
 class Array:
-    """An array whose entries lie in one interval.
+    """An array whose entries lie in one range.
 
     Parameters
     ----------
-    entries : Interval
-        Range of every entry.
+    entries : Interval or Integer
+        Range of every entry. With an Integer, the array holds whole numbers.
     shape : tuple of int or str
         Shape of the array. No axis is empty. A name in the shape refers to another part of the
         domain, which is an Integer or a Choice of integers. An example is
         ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1, 6), d=2)``.
     """
 
-    entries: Interval
+    entries: Interval | Integer
     shape: tuple[int | str, ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.entries, Interval):
-            raise TypeError(f"entries must be an Interval, got {_validate.describe(self.entries)}")
+        if not isinstance(self.entries, Interval | Integer):
+            raise TypeError(
+                "entries must be an Interval or an Integer, such as Integer(0, 1), got "
+                f"{_validate.describe(self.entries)}"
+            )
         axes = self.shape if isinstance(self.shape, tuple) else ()
         if not axes or any(not isinstance(s, str) and not _is_length(s) for s in axes):
             raise ArgumentError(
@@ -73,7 +76,7 @@ class Array:
             self.entries, tuple(lengths[s] if isinstance(s, str) else s for s in self.shape)
         )
 
-    def at(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def at(self, u: NDArray[np.float64]) -> NDArray[Any]:
         """Return the array at `u` in the unit cube, shape ``[size]``."""
         return np.array([self.entries.at(float(x)) for x in u]).reshape(self.lengths)
 
@@ -214,7 +217,8 @@ def _representatives(values: Sequence[int]) -> list[int]:
 
 def _holds(part: Any, value: Any) -> bool:
     if isinstance(part, Array):
-        return np.shape(value) == part.lengths and _between(part.entries, value)
+        is_whole = isinstance(part.entries, Interval) or np.asarray(value).dtype.kind in "iu"
+        return is_whole and np.shape(value) == part.lengths and _between(part.entries, value)
     if isinstance(part, Interval):
         return _between(part, value)
     if isinstance(part, Integer):
@@ -224,7 +228,7 @@ def _holds(part: Any, value: Any) -> bool:
     return value is part or bool(np.array_equal(value, part))
 
 
-def _between(interval: Interval, value: Any) -> bool:
+def _between(interval: Interval | Integer, value: Any) -> bool:
     return bool(np.all((np.asarray(value) >= interval.low) & (np.asarray(value) <= interval.high)))
 
 
@@ -236,7 +240,8 @@ def _strategy(part: Any) -> st.SearchStrategy[Any]:
     if isinstance(part, Interval):
         return _floats(part)
     if isinstance(part, Array):
-        return hnp.arrays(np.float64, part.lengths, elements=_floats(part.entries))
+        dtype = np.int64 if isinstance(part.entries, Integer) else np.float64
+        return hnp.arrays(dtype, part.lengths, elements=_strategy(part.entries))
     return st.just(part)
 
 

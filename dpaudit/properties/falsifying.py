@@ -134,7 +134,7 @@ def _simpler(part: Any, value: Any) -> Iterator[Any]:
     elif isinstance(part, Interval):
         yield from _simpler_numbers(part, float(value))
     elif isinstance(part, Array):
-        yield from _simpler_arrays(part, np.asarray(value, dtype=float))
+        yield from _simpler_arrays(part, np.asarray(value))
 
 
 def _simpler_numbers(part: Interval, value: float) -> Iterator[float]:
@@ -151,13 +151,15 @@ def _size(value: float) -> tuple[int, float]:
 
 
 def _simpler_arrays(part: Array, value: Any) -> Iterator[Any]:
-    total = _total(value)
-    whole = [np.full(part.lengths, x) for x in (*_PLAIN, part.entries.low, part.entries.high)]
+    entries, total = part.entries, _total(value)
+    is_whole = isinstance(entries, Integer)
+    plain = (entries.low, entries.high) if is_whole else (*_PLAIN, entries.low, entries.high)
+    whole = [np.full(part.lengths, x, dtype=value.dtype) for x in plain]
     whole += [np.round(value, digits) for digits in _DIGITS]
     yield from (x for x in whole if _total(x) < total)
     if value.size <= _MOST_ENTRIES:
         for index in np.ndindex(part.lengths):
-            for simpler in _simpler_numbers(part.entries, float(value[index])):
+            for simpler in _simpler(entries, value[index]):
                 changed = value.copy()
                 changed[index] = simpler
                 yield changed

@@ -33,6 +33,7 @@ DEFAULT_TOLERANCE = 1e-9
 _STEADY = 3  # number of first cases that are computed twice
 _NEAR = 1e-6  # relative distance of the sides below which exact arithmetic decides
 _KEPT = 6
+_TINY = 1e-9  # a number that a rounding error may make of 0
 _FLOATS = 1e300
 _PICTURE = 150  # least number of cases in a picture, if as many are judged
 
@@ -133,7 +134,28 @@ class Judge:
             # The floats of the two sides may be equal, or in the opposite order.
             tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
             return tight, left, right, broken
+        if self.exact is None and left > right and _are_tiny_and_zero(left, right):
+            raise ArgumentError(
+                f"inequality must not compare {left!r} with {right!r}, because this may be a "
+                "rounding error. Add the same positive number to both sides, return Fractions, or "
+                "give exact=, which computes both sides exactly"
+            )
         return tight, left, right, tight > 1.0 + self.tolerance
+
+
+def _are_tiny_and_zero(left: float, right: float) -> bool:
+    """Whether one number is 0 and the other one is so small that rounding may explain it."""
+    return min(abs(left), abs(right)) == 0 < max(abs(left), abs(right)) < _TINY
+
+
+def check_scale(left: float, right: float, floor: float) -> None:
+    """Raise an error if a number is compared with 0, and rounding may explain the difference."""
+    if floor == 0 and _are_tiny_and_zero(left, right):
+        raise ArgumentError(
+            f"floor must be given to compare {left!r} with {right!r}, because this may be a "
+            "rounding error. Pass the size of the numbers from which they are computed, such as "
+            "floor=1.0, so that differences are relative to this size"
+        )
 
 
 def apart(a: Any, b: Any, floor: float) -> float:

@@ -18,7 +18,7 @@ def run_lines(run: StoredRun, records: Sequence[Record], report: Path | None) ->
         lines += section.tally(own)
     line = f"{counted(records)} in {run.seconds:.0f} s, profile {run.profile}, seed {run.seed}"
     audits = by_kind(records)[AUDIT.name]
-    if audits or not records:
+    if audits:
         line += (
             "; probability that any certified number of this run is wrong: at most "
             f"{run.family_wise_error:.2g}"

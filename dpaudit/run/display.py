@@ -187,8 +187,9 @@ class RunDisplay:
             self._print(f"{words}: settings, files, imports and versions are the same")
         if run.kept:
             old = sum(not kept.current for kept in run.kept)
-            words = f"{len(run.kept)} result{'s' * (len(run.kept) != 1)} of earlier runs kept"
-            self._print(words + f", {old} of them from other code or settings" * (old > 0))
+            words = f"includes {len(run.kept)} result{'s' * (len(run.kept) != 1)} of earlier runs"
+            outdated = f", {old} of them from other code or settings: run all audits to renew them"
+            self._print(words + outdated * (old > 0))
         for line in run_lines(run, session.records, session.report):
             self._print(escape(line))
         for name in ("junit", "sarif"):

@@ -245,10 +245,15 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     except (TypeError, ValueError) as error:
         raise StoreError(f"{record.id}: the record cannot be stored: {error}") from error
     pair, smallest = getattr(record, "pair", None), getattr(record, "smallest", None)
-    try:
-        return document, None if pair is None else pair_bytes(pair, smallest and smallest.pair)
-    except StoreError:  # the result describes the pair, and the audit file can make the pair again
+    if pair is None:
         return document, None
+    try:
+        content = pair_bytes(pair, smallest and smallest.pair)
+        _pairs_from(content)
+    # The result describes the pair, and the audit file can make the pair again.
+    except (StoreError, ValueError):
+        return document, None
+    return document, content
 
 
 def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:

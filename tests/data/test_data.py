@@ -334,6 +334,24 @@ def test_a_pair_is_kept_without_running_code_and_read_again(kind: str) -> None:
     assert digest(unpacked(packed)) == digest(pair.left)
 
 
+@pytest.mark.parametrize("library", FRAMES)
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_pair_with_an_empty_frame_or_only_missing_texts_is_read_again(
+    library: Any, rows: int
+) -> None:
+    held = {"id": [7, 7], "who": ["a", None], "paid": [1.5, 2.0], "is_new": [True, False]}
+    frame = library(held)
+    some = frame[:0] if rows == 0 else frame[1:]  # an empty one, or one without a text
+    relation = Relation.REPLACE_USER if rows else ADD_REMOVE
+    pair = NeighborPair(frame, some, relation=relation, by="id")
+    again, _ = _pairs_from(pair_bytes(pair))
+    assert again.describe() == pair.describe()
+    for side in ("left", "right"):
+        read, known = getattr(again, side), getattr(pair, side)
+        assert digest(read) == digest(known)
+        assert list(map(str, read.dtypes)) == list(map(str, known.dtypes))
+
+
 def test_equal_content_is_told_apart_from_other() -> None:
     assert content([math.nan, -0.0]) == content([math.nan, 0.0])
     assert content({"a": [1, 2]}) != content({"a": [2, 1]})

@@ -259,7 +259,7 @@ def test_a_refutation_says_which_number_of_items_the_audit_chose() -> None:
     def five_means(data, size, *, rng):  # right for five columns
         return data.clip(0, 1).mean() * data.shape[1] + rng.laplace(scale=5 / len(data), size=size)
 
-    words = "The audit chose data with 8 items, or columns, for each user."
+    words = "another number of items, or columns, than the 8 that the audit chose"
     claim = PureDP(1.0, relation=Relation.REPLACE_USER)
     chosen = audit(five_means, claim, draws=20_000, seed=1, mutants=None)
     assert chosen.verdict == "refuted"

@@ -6,6 +6,7 @@ The guide on causes holds one mechanism for each kind of cause, and `tests/test_
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,56 @@ def audited(mechanism: Any, on: Any = None, **arguments: Any) -> AuditResult:
 def quiet_sum(data: Array, size: int, *, rng: Generator) -> Array:
     scale = 0.25
     return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+# --- noise of one sign ---
+
+
+def one_sided(data: Array, size: int, *, rng: Generator, sign: int = 1) -> Array:
+    counts = np.array([(data == value).sum() for value in (0.0, 1.0)])
+    noisy = counts + rng.exponential(scale=2.0, size=(size, 2))
+    best = noisy.argmax(axis=1)
+    return np.stack([best, sign * noisy[np.arange(size), best]], axis=1)
+
+
+@pytest.mark.parametrize(("sign", "words"), [(1, "below 3"), (-1, "above -3")])
+def test_noise_of_one_sign_is_no_amount_of_noise(sign: int, words: str) -> None:
+    left, right = np.zeros((5, 1)), np.zeros((5, 1))
+    right[-1] = 1.0
+    found = audited(partial(one_sided, sign=sign), NeighborPair(left, right), draws=20_000)
+    (cause,) = found.likely_causes
+    assert cause.kind == "support"
+    assert "test_causes.py has one sign" in cause.words
+    assert cause.evidence.startswith(f"coordinate 1 is never {words} on the left and never ")
+    assert cause.factor is None
+
+
+def test_noise_of_two_signs_is_an_amount_of_noise() -> None:
+    def difference(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + 0.25 * (rng.exponential(size=size) - rng.exponential(size=size))
+
+    def index(data: Array, size: int, *, rng: Generator) -> Array:
+        return one_sided(5 * data, size, rng=rng)[:, 0]
+
+    def shifted(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + rng.exponential(0.25, size=size) * rng.choice([-1.0, 1.0], size=size)
+
+    for mechanism in (difference, index, shifted):
+        assert "support" not in [cause.kind for cause in audited(mechanism).causes]
+
+
+# --- the distance of the outputs ---
+
+
+@pytest.mark.parametrize(("noise", "norm"), [("laplace", "4 in L1"), ("normal", "2 in L2")])
+def test_the_evidence_holds_the_distance_of_outputs_without_noise(noise: str, norm: str) -> None:
+    def released(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum(axis=0) + getattr(rng, noise)(scale=1.0, size=(size, 4))
+
+    causes = audited(released, pair(items=4)).causes
+    words = f"without noise, the outputs of the audited pair differ by {norm} norm, and the noise "
+    assert causes
+    assert all(f"{words}has scale 1" in cause.evidence for cause in causes)
 
 
 # --- amounts of noise ---

@@ -169,9 +169,24 @@ def test_identities_compare_entry_by_entry():
     assert identity(np.array([math.nan, 1.0]), np.array([math.nan, 1.0])).violated
     assert identity(1.0, math.inf).violated
     assert not identity(np.array([math.inf, 1.0]), np.array([math.inf, 1.0])).violated
-    assert identity(1e-17, 0.0).violated
+    assert identity(1e-8, 0.0).violated
     assert not identity(1e-17, 0.0, floor=1.0).violated
     assert identity(1.1, 1.0, floor=1.0).violated
+
+
+@pytest.mark.parametrize("sides", [(-8.9e-16, 0.0), (0.0, 1e-10)])
+def test_a_rounding_error_beside_0_refutes_nothing(sides):
+    with pytest.raises(ArgumentError, match="floor must be given to compare"):
+        identity(*sides)
+    with pytest.raises(ArgumentError, match="floor must be given to compare"):
+        identity(np.array([1.0, sides[0]]), np.array([1.1, sides[1]]))
+    assert not identity(*sides, floor=1.0).violated
+    large, small = max(sides), min(sides)
+    assert not sweep(ONE, lambda n: (small, large)).violated
+    with pytest.raises(ArgumentError, match="inequality must not compare"):
+        sweep(ONE, lambda n: (large, small))
+    assert sweep(ONE, lambda n: (Fraction(large), Fraction(small))).violated
+    assert sweep(ONE, lambda n: (large, small), exact=lambda n: (1, 0)).violated
 
 
 def test_an_identity_of_zeros_has_no_power():

@@ -200,7 +200,7 @@ def test_a_selected_run_leaves_the_others_and_says_so(make):
     before = home.json("reports/results.json")["run"]
     assert before["kept"] == []
     result = run(home, "-k", "one")
-    assert "1 result of earlier runs kept" in result.out.splitlines()
+    assert "includes 1 result of earlier runs" in result.out.splitlines()
     ids, kept, facts = stored(home)
     assert ids == ["audit_mine::audit_one", "audit_mine::audit_two"]
     assert kept == {
@@ -216,7 +216,7 @@ def test_a_selected_run_leaves_the_others_and_says_so(make):
     assert facts["skipped"] == [f"{FILE}::audit_skipped: not now"]
     assert facts["family_wise_error"] == pytest.approx(4e-6)
     other = run(home, f"{FILE}::audit_two", "--seed", "5")
-    assert "1 result of earlier runs kept, 1 of them from other code or settings" in other.out
+    assert "includes 1 result of earlier runs, 1 of them from other code or settings" in other.out
     ids, kept, _ = stored(home)
     assert list(kept) == ["audit_mine::audit_one"]
     assert not kept["audit_mine::audit_one"]["current"]

@@ -29,6 +29,7 @@ from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import MutantStatus
+from dpaudit.store import records
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import HOLDER, LOCK, hold
 from dpaudit.store.records import (
@@ -571,6 +572,19 @@ def test_the_pair_comes_back_as_it_was(tmp_path: Path, index: int) -> None:
     assert isinstance(again, AuditResult)
     assert again.pair is not None
     assert again.pair.left.tobytes() == pair.left.tobytes()
+
+
+def test_a_pair_that_would_not_be_read_again_costs_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(content: bytes) -> Any:
+        raise ValueError("it holds no pair")
+
+    monkeypatch.setattr(records, "_pairs_from", fails)
+    document, content = pack(RESULT)
+    assert RESULT.pair is not None
+    assert content is None
+    assert unpack(document) == RESULT
 
 
 def test_a_pair_that_is_lost_is_told_and_costs_no_result(tmp_path: Path) -> None:
