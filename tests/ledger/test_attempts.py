@@ -422,6 +422,26 @@ def test_a_reading_that_does_not_end_as_declared_fails_the_run(fails, side):
     assert result.mismatch == f"a reading {how}, unlike declared: the other"
 
 
+def test_the_counterexample_of_a_row_is_that_of_the_reading_that_fails_unlike_declared():
+    book = ledger()
+    book.reading("declared to fail", fails=True).sweep(n=1)(double)
+    book.reading("declared to hold").sweep(n=3)(double)
+    counterexample = book.result().counterexample
+    assert counterexample is not None
+    assert counterexample.case == {"n": 3}
+
+
+def test_the_ratio_of_a_refuted_row_is_that_of_the_attempts_that_broke_it():
+    book = ledger()
+    book.sweep(n=1)(lambda n: (0.98 * n, n))
+    assert book.result().tightest == pytest.approx(0.98)
+    book.identity(n=1)(lambda n: (n, 2 * n))  # an equation has no ratio
+    assert book.result().verdict is LedgerVerdict.REFUTED
+    assert book.result().tightest is None
+    book.sweep(n=1)(double)
+    assert book.result().tightest == 2.0
+
+
 @pytest.mark.parametrize("verdict", ["holds", "refuted", "holds_proof_broken", "wrong", "", None])
 def test_what_can_be_tried_must_be_earned(verdict):
     with pytest.raises(ArgumentError, match="one of 'ambiguous', 'vacuous', 'not executable', 'o"):

@@ -465,6 +465,8 @@ def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
         "- q.ratio: 2",
     ):
         assert words in text
+    reading = text[text.index("- in any order: fails") : text.index("Appendix: edge cases")]
+    assert "**Counterexample.**" in reading
     page = Reader((authors / "erratum-paper.html").read_text()).text()
     assert "in any order: fails" in page
     assert page.index("1. Lemma 7") < page.index("2. q.low") < page.index("Appendix: edge cases")

@@ -70,7 +70,7 @@ def test_both_relations_are_there_and_either_alone_where_it_is_named() -> None:
 
 
 def test_the_edges_of_the_field_are_there() -> None:
-    found = rows(SCHEMA, special=(nan, inf), n_users=5, m=3)
+    found = rows(SCHEMA, special=(nan, inf), m=3)
     frames = [side for pair in found.pairs for side in (pair.left, pair.right)]
     incomes = [value for frame in frames for value in frame["income"]]
     assert any(map(isnan, incomes))
@@ -194,9 +194,9 @@ def test_different_values_stay_within_the_range(ends: Any, expected: list[int] |
 
 def test_a_given_number_of_users_is_kept() -> None:
     known = rows({"x": (0.0, 1.0)}, n_users=9, frame="dicts")
-    assert all(pair.recipe != "one other user" for pair in known.pairs)
-    assert known.beyond.startswith("two users of whom one leaves")
-    assert "one leaves" not in known.under(Relation.REPLACE_USER).beyond
+    assert {len(pair.left) for pair in known.pairs} == {9}
+    assert known.beyond.startswith("datasets of one or two users (omit n_users=)")
+    assert known.under(Relation.REPLACE_USER).beyond == known.beyond
     (pair,) = [p for p in rows({"x": (0.0, 1.0)}).pairs if p.recipe == "one other user"]
     assert pair.relation == Relation.ADD_REMOVE_USER
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from benchmarks.falsifiers import PLANTED, evolution
 from dpaudit.ledger.attempts import EXAMPLES
-from dpaudit.neighbors import Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.properties import Array, Domain, falsify
 
 
@@ -32,6 +35,33 @@ def test_one_number_at_the_other_end_is_tried_also_among_many_parts():
         cube, lambda x, **_: (float(x.max() == 1 == x.sum()), 0.5), seed=0, examples=100
     )
     assert found.violated
+
+
+@pytest.mark.parametrize("is_strategy", [False, True])
+def test_arrays_of_whole_numbers_are_searched_and_simplified(is_strategy):
+    domain = Domain(x=Array(Integer(0, 1), (8,)))
+    kinds = set()
+
+    def sides(x):
+        kinds.add((x.dtype.kind, *np.unique(x)))
+        return int(x[::2].sum() - x[1::2].sum()), 2
+
+    cases = domain.strategy() if is_strategy else domain
+    found = falsify(cases, sides, seed=0)
+    assert found.violated
+    assert kinds <= {("i", 0), ("i", 1), ("i", 0, 1)}
+    assert found.counterexample is not None
+    case = found.counterexample.case
+    assert sum(case["x"]) == 3  # no bit is superfluous
+    whole = Domain(x=Array(Integer(0, 1), (2,)))
+    assert {"x": np.array([0, 1])} in whole
+    assert {"x": np.array([0.0, 1.0])} not in whole
+    assert {"x": np.array([0, 2])} not in whole
+
+
+def test_entries_are_numbers_of_one_range():
+    with pytest.raises(TypeError, match="an Interval or an Integer, such as Integer"):
+        Array(Choice((0, 1)), (2,))
 
 
 def test_few_examples_and_many_sizes_cost_few_calls():
