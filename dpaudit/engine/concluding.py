@@ -36,8 +36,7 @@ from dpaudit.results import (
     at_least,
     beyond,
     mutation_score,
-    undetected,
-    undetected_halvings,
+    weakness,
 )
 from dpaudit.stats import curves_of
 
@@ -133,9 +132,8 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
     if all(m.noise == ALL_NOISE and m.certain for m in mutants if m.killed):
         seen = "detected" if _only_all_noise(mutants) else "tried"
         return f"; no change smaller than removing all noise was {seen}"
-    if undetected(mutants):
-        return "; the removal of some noise was not detected"
-    return "; the halving of some noise was not detected" * bool(undetected_halvings(mutants))
+    words = weakness(mutants)
+    return f"; {words}" * bool(words)
 
 
 def _not_run(mutants: Sequence[MutantResult]) -> tuple[str, ...]:

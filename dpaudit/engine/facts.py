@@ -48,7 +48,7 @@ from dpaudit.mutants import (
     uneven_noise,
     value_lines,
 )
-from dpaudit.neighbors import NeighborPair
+from dpaudit.neighbors import NeighborPair, Portfolio
 from dpaudit.results import Cause, CodeLine
 
 Floats = NDArray[np.float64]
@@ -62,6 +62,8 @@ SEEN = 200
 
 _TRACED = 6  # Calls per side whose instructions are recorded, and draws of these calls.
 _LINES = 3
+_MANY_USERS = 5
+_MORE_PAIRS = 6  # pairs of many users whose numbers of noise are counted
 _LOUD = 64  # Draws per side with more noise.
 _DIGITS = 1e-9  # A constant is not more precise than this share of the outputs.
 _PAIRS_OF_OUTPUTS = 200
@@ -148,22 +150,35 @@ class Facts:
 
     def _uneven(self) -> Iterator[Cause]:
         """Yield the first noise of which more numbers are drawn on one side."""
-        try:
-            found = uneven_noise(
-                self.drawing, self.first, seed=self.task.seed, watch=self.task.watch
-            )
-        except MechanismError:
-            return
-        for key, (left, right) in found.items():
-            if not left or not right:  # rather a decision
-                continue
-            yield Cause(
-                "missing",
-                f"the data decide how many values get the noise of {code_of([key[1][0]])[0]}",
-                f"it has {counted(left, 'number')} on the left and {right} on the right",
-                code_of([key[1][0], *value_lines(key[1][0])[1:]]),
-            )
-            return
+        for pair in (self.first, *self._pairs_of_many()):
+            try:
+                found = uneven_noise(self.drawing, pair, seed=self.task.seed, watch=self.task.watch)
+            except MechanismError:
+                return
+            for key, (left, right) in found.items():
+                if not left or not right:  # rather a decision
+                    continue
+                where = "" if pair is self.first else f" of the pair {pair.recipe!r}"
+                yield Cause(
+                    "missing",
+                    f"the data decide how many values get the noise of {code_of([key[1][0]])[0]}",
+                    f"it has {counted(left, 'number')} on the left and {right} on the right{where}",
+                    code_of([key[1][0], *value_lines(key[1][0])[1:]]),
+                )
+                return
+
+    def _pairs_of_many(self) -> list[NeighborPair]:
+        """Return a few pairs of many users if the pair of the audit has few users.
+
+        If users are few, numbers of keys may be in proportion to numbers of users by chance.
+        """
+        space = self.task.space
+        if not isinstance(space, Portfolio) or _users(self.first) >= _MANY_USERS:
+            return []
+        alike = (pair for pair in space.pairs if pair.relation == self.first.relation)
+        return list(
+            itertools.islice((pair for pair in alike if _users(pair) >= _MANY_USERS), _MORE_PAIRS)
+        )
 
     def _scales(self) -> Iterator[Cause]:
         """Yield the first noise whose scale differs between the sides, or is 0."""
@@ -332,6 +347,10 @@ class Facts:
         except MechanismError:
             return list(columns)
         return [at for at in columns if any(len(np.unique(side[:, at])) == 1 for side in both)]
+
+
+def _users(pair: NeighborPair) -> int:
+    return len(pair.form.labels(pair.left, "users"))
 
 
 def _missing(

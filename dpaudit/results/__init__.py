@@ -27,6 +27,7 @@ from dpaudit.results.mutants import (
     undetected,
     undetected_halvings,
     undetected_words,
+    weakness,
 )
 from dpaudit.results.reproducer import Reproducer
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics, frame_of_results
@@ -90,5 +91,6 @@ __all__ = [
     "undetected",
     "undetected_halvings",
     "undetected_words",
+    "weakness",
     "worst",
 ]

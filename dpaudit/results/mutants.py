@@ -215,6 +215,13 @@ def undetected_halvings(mutants: Sequence[MutantResult]) -> dict[str, int]:
     }
 
 
+def weakness(mutants: Sequence[MutantResult]) -> str:
+    """Return the most serious change of noise that was not detected, in a few words, or ""."""
+    if undetected(mutants):
+        return "the removal of some noise was not detected"
+    return "the halving of some noise was not detected" * bool(undetected_halvings(mutants))
+
+
 def undetected_words(mutants: Sequence[MutantResult]) -> list[str]:
     """Return each undetected change of a noise in a few words, most serious first."""
     noises, missed = {m.noise for m in mutants}, undetected(mutants)

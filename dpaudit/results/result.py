@@ -41,6 +41,7 @@ from dpaudit.results.mutants import (
     score_words,
     surviving_code,
     undetected_words,
+    weakness,
 )
 from dpaudit.results.reproducer import Reproducer
 from dpaudit.results.smallest import SmallestPair
@@ -383,6 +384,8 @@ class AuditResult:
         head = f"{word or self.verdict.words}  {self.id}"
         if self.mechanism != self.id.rpartition(":")[2]:
             head += f"  ({self.mechanism})"
+        if self.verdict is Verdict.NOT_REFUTED and (weak := weakness(self.mutants)):
+            head += f", weak: {weak}"
         return "\n".join(
             [head, f"  {self.sentence()}", *(f"  {k:<19} {v}".rstrip() for k, v in rows if v)]
         )

@@ -88,6 +88,26 @@ def test_noise_of_two_signs_is_an_amount_of_noise() -> None:
         assert "support" not in [cause.kind for cause in audited(mechanism).causes]
 
 
+# --- numbers of noise ---
+
+
+def test_noise_is_counted_on_pairs_of_many_users_if_the_pair_of_the_audit_has_few() -> None:
+    """Check that two keys of two users against one key of one user are not taken for local noise."""
+
+    def keys(frame: Any, size: int, *, rng: Generator) -> Array:
+        cities = sorted(set(frame["city"]))
+        return rng.laplace(size=(size, len(cities))).sum(axis=1) + 9.0 * len(cities)
+
+    space = portfolio(schema=Schema({"city": ["Aix", "Brest", "Caen"]}, user="who"), m=1)
+    found = audited(keys, space, claim=PureDP(1.0, relation=Relation.ADD_REMOVE_USER), draws=4_000)
+    assert found.pair is not None
+    assert found.pair.recipe in ("one other user", "no other users")
+    (cause, *_) = found.causes
+    assert cause.kind == "missing"
+    assert "the data decide how many values get the noise of line " in cause.words
+    assert "on the right of the pair '" in cause.evidence
+
+
 # --- the distance of the outputs ---
 
 
