@@ -278,7 +278,7 @@ class _Inquiry:
         return False if is_sure else None
 
     def _untested(
-        self, evidence: str = "there were too few draws to try repairs"
+        self, evidence: str = "there were too few draws to try repairs; use more draws"
     ) -> Iterator[Cause]:
         """Yield the noise as a cause without a factor."""
         keys = () if self.facts.found is None else self.facts.found.keys

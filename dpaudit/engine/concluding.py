@@ -25,7 +25,7 @@ from dpaudit.engine.views import side_channel
 from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
 from dpaudit.mechanisms import STATE_FAULTS, TIME_IS_OVER, mechanism_name
-from dpaudit.mutants import ALL_NOISE, BUDGET, KINDS, NO_CHANGE
+from dpaudit.mutants import ALL_NOISE, BUDGET, CLIPPING, KINDS, NO_CHANGE
 from dpaudit.neighbors import Portfolio
 from dpaudit.results import (
     AuditResult,
@@ -278,6 +278,8 @@ def advice(
     if verdict is Verdict.NOT_REFUTED:
         if mutant_runs.private_amount:
             return mutant_runs.private_amount
+        if clips := _advice_on_clips(task, mutant_runs.code):
+            return clips
         return _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.results)
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "Use another pair. The two datasets of this pair are equal."
@@ -360,6 +362,23 @@ _ADVICE_ON_SIDE_CHANNELS = (
     "Let every call do the same work, whatever the data are: fixed numbers of iterations and sizes "
     "of arrays. Or release the answer only after a fixed time."
 )
+
+
+def _advice_on_clips(task: Task, code: CodeRuns | None) -> str:
+    """Return advice to widen the data if no clip of the code clipped anything, or ""."""
+    clips = [m for m in ([] if code is None else code.results) if m.kind == CLIPPING]
+    if not clips or any(clip.note != NO_CHANGE for clip in clips):
+        return ""
+    where = clips[0].name.rpartition(", ")[2]
+    how = "Pass a pair with a value far outside of the limits in your code"
+    if isinstance(task.space, Portfolio):
+        is_table = any(is_frame(pair.left) for pair in task.space.pairs[:1])
+        wider = "Schema(columns={...})" if is_table else "neighbors.portfolio(low=, high=)"
+        how = f"Pass {wider} with ranges that exceed the limits in your code on both sides"
+    return (
+        f"Test the clipping, too: in trial draws, no value was clipped on {where}. So a "
+        f"limit that is missing or wrong would not be noticed. {how}."
+    )
 
 
 def _advice_on_a_violation(task: Task, found: Certificate, has_cause: bool) -> str:

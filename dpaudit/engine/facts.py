@@ -211,7 +211,7 @@ class Facts:
         found = self.trials.audit(self.pair, made)
         if found is None or found.refuted:
             return ""
-        return f"; with {words} on both sides, no violation is found"
+        return f"; with {words} on both sides, no violation is found, so the private scale matters"
 
     def _stretched(self, lines: Lines) -> Iterator[Cause]:
         """Yield the fact that equal draws of noise move the two outputs by different amounts."""

@@ -10,7 +10,7 @@ from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.edits import NO_CHANGE, CodeMutants, forget, of_code
 from dpaudit.mutants.memory import Memory, code_hash
-from dpaudit.mutants.mistakes import BUDGET, KINDS
+from dpaudit.mutants.mistakes import BUDGET, CLIPPING, KINDS
 from dpaudit.mutants.noise import (
     ALL,
     ALL_NOISE,
@@ -33,6 +33,7 @@ __all__ = [
     "ALL_NOISE",
     "BUDGET",
     "CERTAIN",
+    "CLIPPING",
     "GAUSSIAN",
     "HALVED",
     "KINDS",

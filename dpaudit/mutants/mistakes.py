@@ -35,6 +35,7 @@ _REDUCES = ("sum", "mean", "median", "min", "max", "nansum", "nanmean", "nanmedi
 _FIRST = ("head", "tail", "limit", "nlargest", "nsmallest")
 _GROUPS = ("groupby", "group_by")
 _COUNTS_IN_ORDER = ("cumcount", "cum_count", "rank", "row_number", "int_range")
+_ALL = 2**31 - 1  # more rows than any data have
 _EXPONENTIALS = ("exp", "expm1", "exp2", "softmax", "expit")
 _UNIFORM = ("random", "uniform")
 _SUBSETS = ("choice", "permutation", "permuted")
@@ -399,7 +400,7 @@ class _Finder:
                 new = ast.Call(raveled, [subject], [])
             yield made(new, f"{_text(node)} keeps repetitions")
         elif name in _FIRST:
-            yield made(_first_of(node, subject), f"{_text(node)} keeps everything")
+            yield made(_all_of(node, subject), f"{_text(node)} keeps everything")
         elif name in _GROUPS and self._names_the_user(node):
             yield made(_by_rows(node, subject, name), f"{_text(node)} takes each row for a user")
         elif _axis(node) in (1, -1):
@@ -598,6 +599,25 @@ def _first_of(call: ast.Call, kept: ast.expr) -> ast.expr:
         parts = [kept, *parts]
     at = ast.Constant(parts.index(kept))
     return ast.Subscript(ast.Tuple(parts, ast.Load()), at, ast.Load())
+
+
+def _all_of(call: ast.Call, subject: ast.expr) -> ast.expr:
+    """Return a call such as ``rows.head(3)`` without its limit, also for groups of rows."""
+    if not isinstance(call.func, ast.Attribute) or call.func.value is not subject:
+        return _first_of(call, subject)
+
+    def unlimited(limit: ast.expr) -> ast.expr:
+        both = ast.Tuple([limit, ast.Constant(_ALL)], ast.Load())  # the limit may draw
+        return ast.Subscript(both, ast.Constant(1), ast.Load())
+
+    args, keywords = list(call.args), list(call.keywords)
+    if args:
+        args[0] = unlimited(args[0])
+    elif keywords:
+        keywords[0] = ast.keyword(keywords[0].arg, unlimited(keywords[0].value))
+    else:
+        args = [ast.Constant(_ALL)]
+    return ast.Call(call.func, args, keywords)
 
 
 def _always(test: ast.expr) -> ast.expr:

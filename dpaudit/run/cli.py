@@ -31,9 +31,9 @@ from dpaudit.run.invoke import (
     command_options,
     default_paths,
     failure_prob_option,
-    numbers_as_written,
     options_of_command,
     path_of,
+    range_as_written,
     run_options,
     sarif_option,
     seed_option,
@@ -187,7 +187,7 @@ def run(
 @click.option(
     "--range",
     nargs=2,
-    callback=numbers_as_written,
+    callback=range_as_written,
     metavar="LOW HIGH",
     help="Range of the data; integers if both ends are. Default: unbounded.",
 )

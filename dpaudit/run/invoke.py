@@ -32,16 +32,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 PathArgument = functools.partial(click.Path, path_type=Path)
 
 
-def numbers_as_written(
+def range_as_written(
     ctx: click.Context, param: click.Parameter, value: tuple[str, ...] | None
 ) -> tuple[int | float, ...] | None:
-    """Convert words to numbers: to integers if written without a point, otherwise to floats."""
+    """Convert two words to a range: to integers if written without a point, otherwise to floats."""
     if value is None:
         return None
     try:
-        return tuple(int(word) if word.lstrip("+-").isdecimal() else float(word) for word in value)
+        low, high = (int(w) if w.lstrip("+-").isdecimal() else float(w) for w in value)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
+    if not low < high:
+        words = f"LOW must be below HIGH, got {' '.join(value)}"
+        raise click.BadParameter(words, ctx, param)
+    return low, high
 
 
 def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:

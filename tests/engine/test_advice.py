@@ -452,6 +452,23 @@ def test_leaks_above_delta_that_are_too_rare_for_the_draws_are_not_covered() -> 
     assert not [one for one in result.not_covered if "rarer leaks" in one]
 
 
+def clipped(data, size, *, rng):
+    return np.clip(data, 0.0, 1.0).sum() + rng.laplace(scale=8.0, size=size)
+
+
+def test_a_clip_that_clipped_nothing_is_to_be_tested() -> None:
+    words = "Test the clipping, too: in trial draws, no value was clipped on line "
+    within = audit(clipped, PureDP(1.0), neighbors.portfolio(low=0, high=1), draws=5_000)
+    assert within.verdict is Verdict.NOT_REFUTED
+    assert within.advice.startswith(words)
+    assert "Pass neighbors.portfolio(low=, high=) with ranges that exceed" in within.advice
+    beyond = audit(clipped, PureDP(1.0), neighbors.portfolio(low=-2, high=3), draws=5_000)
+    assert beyond.verdict is Verdict.NOT_REFUTED
+    assert words not in beyond.advice
+    pair = audit(clipped, PureDP(1.0), NeighborPair([[0.0] * 8] * 2, [[0.0] * 8, [1.0] * 8]))
+    assert "Pass a pair with a value far outside of the limits" in pair.advice
+
+
 @pytest.mark.parametrize("method", ["fixed", "sequential"])
 def test_a_leak_is_refuted_if_it_is_frequent_enough_and_passes_if_it_is_rarer(method: str) -> None:
     def leaks(data, size, *, rng, rate):

@@ -92,7 +92,7 @@ def test_noise_of_two_signs_is_an_amount_of_noise() -> None:
 
 
 def test_noise_is_counted_on_pairs_of_many_users_if_the_pair_of_the_audit_has_few() -> None:
-    """Check that two keys of two users against one key of one user are not taken for local noise."""
+    """Check that a key of each of two users is not taken for noise of each user."""
 
     def keys(frame: Any, size: int, *, rng: Generator) -> Array:
         cities = sorted(set(frame["city"]))

@@ -371,6 +371,11 @@ def first_visits(frame, size, *, rng):
     return frame.groupby("user").head(2)["paid"].sum() + rng.laplace(scale=1, size=size)
 
 
+def first_two(frame, size, *, rng):
+    rows = frame.groupby("user")
+    return rows.head(n=2)["paid"].sum() + rng.laplace(scale=1, size=size)
+
+
 def one_visit(frame, size, *, rng):
     kept = frame.drop_duplicates("user")
     return len(kept) + rng.laplace(scale=1, size=size)
@@ -395,6 +400,8 @@ def by_city(frame, size, *, rng):
     ("mechanism", "name", "value"),
     [
         (first_visits, "frame.groupby('user') takes each row for a user", 9.0),
+        (first_visits, "frame.groupby('user').head(2) keeps everything", 9.0),
+        (first_two, "rows.head(n=2) keeps everything", 9.0),
         (one_visit, "frame.drop_duplicates('user') keeps repetitions", 5.0),
         (capped_users, "frame.groupby('user') takes each row for a user", 6.0),
         (numbered_visits, "frame.groupby('user').cumcount() < 2 always holds", 9.0),

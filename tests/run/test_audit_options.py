@@ -129,7 +129,7 @@ def test_data_of_a_file_are_looked_around(home):
         (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--pair and --like must"),
         (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--pair and --m must not"),
         (["--epsilon", "1", "--like", "x.npy", "--users", "3"], "--users must"),
-        (["--epsilon", "1", "--range", "1", "0"], "low must be below high = 0, got 1"),
+        (["--epsilon", "1", "--range", "1", "0"], "LOW must be below HIGH, got 1 0"),
         (["--epsilon", "1", "--range", "0", "much"], "could not convert string to float: 'much'"),
         (["--epsilon", "1", "--range", "0", "inf"], "high must be a finite number"),
         (["--epsilon", "1", "--m", "0"], "m must be an integer >= 1, got 0"),
