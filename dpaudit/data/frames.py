@@ -123,6 +123,7 @@ class FrameForm(Form):
             "library": frame.implementation.value,
             "dtypes": {name: str(dtype) for name, dtype in frame.schema.items()},
             "columns": columns,
+            "objects": [name for name, dtype in _schema(frame) if dtype == "object"],
         }
         if not all(_is_plain(dtype) for dtype in frame.schema.values()):
             return None
@@ -153,7 +154,11 @@ def unpacked(packed: Packed) -> Any:
     if texts:
         made = nw.from_dict(texts, backend=library)
         parts.append(nw.maybe_reset_index(made[1:]))
-    return nw.concat(parts, how="horizontal").select(*columns).to_native()
+    made = nw.concat(parts, how="horizontal").select(*columns).to_native()
+    if library == "pandas" and (names := facts.get("objects")):
+        series: Any = importlib.import_module(library).Series
+        made = made.assign(**{name: series(columns[name], dtype=object) for name in names})
+    return made
 
 
 def frame_of_rows(

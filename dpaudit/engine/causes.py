@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import ApproxDP
-from dpaudit.data import ArrayForm
+from dpaudit.data import ArrayForm, handed
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.facts import LARGEST, Facts, Lines, code_of
 from dpaudit.engine.mutation import Certify, patience
@@ -28,7 +28,7 @@ from dpaudit.engine.task import Task
 from dpaudit.engine.trials import OutOfDraws, Trials
 from dpaudit.errors import MechanismError
 from dpaudit.events import explanation
-from dpaudit.mechanisms import AdditiveNoise, is_computed, mechanism_name
+from dpaudit.mechanisms import AdditiveNoise, generator, is_computed, mechanism_name
 from dpaudit.mutants import (
     ALL_NOISE,
     GAUSSIAN,
@@ -57,6 +57,7 @@ _FACTOR_SHARE = 0.65  # Share of the draws for the factor; the rest is for the o
 _HOPELESS = 8.0  # If the claim is refuted with this factor, and no factor repairs it, none may.
 _FARTHER, _LARGER = 1e6, 1e5  # a distance between users, and noise that covers less than that
 _DELTA = 1e-5
+_MOVED, _ROUNDING = 32, 1e-6  # draws in which more noise must change the outputs, and how precisely
 
 
 def causes_of(
@@ -205,7 +206,7 @@ class _Inquiry:
         order = 2 if added.kind == GAUSSIAN else 1
         apart = float(np.linalg.norm(added.shifts, order))
         norm = f" in L{order} norm" * (len(added.shifts) > 1)
-        scale = f", and the noise has scale {added.scale:.3g}" * (added.scale is not None)
+        scale = "" if added.scale is None else f", and the noise has scale {added.scale:.3g}"
         words = f"without noise, the outputs of the audited pair differ by {apart:.3g}{norm}"
         return f"{words}{scale}"
 
@@ -221,7 +222,7 @@ class _Inquiry:
         """
         best: _Factor | None = None
         reached, able = [], []
-        every = amplifiers(self.mechanism, self.facts.found)
+        every = list(filter(self._moves, amplifiers(self.mechanism, self.facts.found)))
         every.sort(key=lambda one: (one.noise != ALL_NOISE, bool(one.keys)))
         with suppress(OutOfDraws):
             for one in every[:_MOST]:
@@ -239,6 +240,32 @@ class _Inquiry:
                     best = tried if tried.suffices < LARGEST else None
         self.reached = min(reached, default=1.0)
         return best
+
+    def _moves(self, noise: Amplifier) -> bool:
+        """Whether more of a noise changes the outputs by more than a constant.
+
+        It does not if the outputs depend on its logarithm or on ratios of its draws.
+        """
+        if not noise.keys or is_computed(self.mechanism):
+            return True
+        functions = self.mechanism, noise.scaled(LARGEST)
+        rngs = [generator(self.task.seed, self.task.name, "moved") for _ in functions]
+        try:
+            with self.task.watch.call(mechanism_name(self.mechanism)):
+                before, after = (
+                    np.asarray(function(handed(self.pair.left), _MOVED, rng=rng))
+                    for function, rng in zip(functions, rngs, strict=True)
+                )
+        except BaseException:  # other trials report errors of the mechanism
+            if self.task.watch.interrupted:
+                raise
+            return True
+        if before.shape != after.shape or not {before.dtype.kind, after.dtype.kind} <= set("fiub"):
+            return True
+        with np.errstate(all="ignore"):
+            moved = after.astype(float) - before.astype(float)
+            size = max(np.abs(before).max(initial=0.0), np.abs(moved).max(initial=0.0))
+            return not np.all(np.ptp(moved, axis=0) <= _ROUNDING * size)
 
     def _bracket(self, noise: Amplifier, high: float) -> _Factor:
         """Halve the range of the factor, on a logarithmic scale, until it is precise."""

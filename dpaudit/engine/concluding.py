@@ -144,12 +144,14 @@ def _not_run(mutants: Sequence[MutantResult]) -> tuple[str, ...]:
 
 def _rare_leaks(task: Task, found: Certificate) -> tuple[str, ...]:
     """Return in words which leaks exceed the claimed delta and are too rare to be detected."""
-    delta = found.point[1]
-    if found.refuted or not delta > 0 or (least := rarest_leak(task, found)) is None:
+    point = task.claim.point  # a curve claims no certain delta
+    if found.refuted or point is None or not point[1] > 0:
+        return ()
+    if (least := rarest_leak(task, found)) is None:
         return ()
     return (
         f"leaks in fewer than about {least:.2g} of all outputs (more draws show rarer leaks; delta "
-        f"= {delta:g} is claimed)",
+        f"= {point[1]:g} is claimed)",
     )
 
 
@@ -276,11 +278,9 @@ def advice(
             "if it is not, this number of draws would refute the claim."
         )
     if verdict is Verdict.NOT_REFUTED:
-        if mutant_runs.private_amount:
-            return mutant_runs.private_amount
-        if clips := _advice_on_clips(task, mutant_runs.code):
-            return clips
-        return _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.results)
+        little = _ADVICE_ON_LITTLE_POWER * _only_all_noise(mutant_runs.results)
+        clips = _advice_on_clips(task, mutant_runs.code)
+        return " ".join(filter(None, (mutant_runs.private_amount or clips, little)))
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "Use another pair. The two datasets of this pair are equal."
     if NO_ANSWERS in found.notes:

@@ -32,6 +32,7 @@ from dpaudit.mutants import (
     LEAST,
     RAISED,
     REMOVED,
+    SCALED,
     TREATMENTS,
     ChangedNoise,
     Key,
@@ -297,19 +298,22 @@ class Facts:
         self, drawn: Sequence[Floats], encoder: Encoder, columns: Sequence[int]
     ) -> Iterator[Cause]:
         """Yield the fact that noise with a smallest value moves the smallest outputs."""
-        keys = () if self.found is None else self.found.keys
+        point = self.task.claim.point
+        if self.found is None or point is None or point[1] > 0:  # rare outputs may be allowed
+            return
+        keys = self.found.keys
         if not keys or any(TREATMENTS[key[0]].least is None for key in keys):
             return
-        assert self.found is not None
-        bare = ChangedNoise(self.mechanism, self.found, keys, LEAST, "the least noise")
-        sampler = self.task.sampler(bare, "least noise")
-        sampler.certifies = False
-        try:
-            ends = [
-                encoder(sampler.call(data, 2, "least", side=side))
-                for data, side in ((self.pair.left, "left"), (self.pair.right, "right"))
-            ]
-        except MechanismError:
+        if any(site.most > 1 for site in self.found.sites):  # such as a difference of two draws
+            return
+        least = ChangedNoise(self.mechanism, self.found, keys, LEAST, "the least noise")
+        louder = [
+            ChangedNoise(self.mechanism, self.found, [key], SCALED, "more noise", factor=LARGEST)
+            for key in keys
+        ]
+        ends = self._encoded(least, 2, encoder)
+        more = [self._encoded(one, _LOUD, encoder) for one in louder]
+        if not ends or not all(more):
             return
         for at in columns:
             if any(len(np.unique(side[:, at])) < SEEN // 2 for side in drawn):  # not a real number
@@ -318,8 +322,9 @@ class Facts:
             off = _ROUNDING * max(abs(near), abs(far))
             for words, sign in (("below", 1), ("above", -1)):
                 are_ends = (
-                    np.all(sign * side[:, at] >= sign * end[:, at][:, None] - off)
-                    for side, end in zip(drawn, ends, strict=True)
+                    np.all(sign * side[:, at] >= sign * end[0, at] - off)
+                    for sides in (drawn, *more)
+                    for side, end in zip(sides, ends, strict=True)
                 )
                 if abs(near - far) > off and all(are_ends):
                     yield Cause(
@@ -332,19 +337,22 @@ class Facts:
                     )
                     return
 
+    def _encoded(self, mechanism: Any, size: int, encoder: Encoder) -> list[Floats]:
+        """Return a few outputs of a changed mechanism on both sides; nothing if it fails."""
+        sampler = self.task.sampler(mechanism, "changed facts")
+        sampler.certifies = False
+        sides = (self.pair.left, "left"), (self.pair.right, "right")
+        with suppress(MechanismError):
+            return [encoder(sampler.call(data, size, "changed", side=side)) for data, side in sides]
+        return []
+
     def _fixed(self, encoder: Encoder, columns: Sequence[int]) -> list[int]:
         """Return the columns that do not vary on one side, however large the noise is."""
         louder = [one.scaled(LARGEST) for one in amplifiers(self.mechanism, self.found)[-1:]]
         if not louder:
             return list(columns)
-        sampler = self.task.sampler(louder[0], "loud facts")
-        sampler.certifies = False
-        try:
-            both = [
-                encoder(sampler.call(data, _LOUD, "loud", side=side))
-                for data, side in ((self.pair.left, "left"), (self.pair.right, "right"))
-            ]
-        except MechanismError:
+        both = self._encoded(louder[0], _LOUD, encoder)
+        if not both:
             return list(columns)
         return [at for at in columns if any(len(np.unique(side[:, at])) == 1 for side in both)]
 

@@ -26,7 +26,15 @@ from dpaudit.mutants.program import NotAlone, Program
 from dpaudit.mutants.recorder import Key, Line
 from dpaudit.mutants.sites import Recording, are_apart, range_words, record, uneven_noise
 from dpaudit.mutants.source import amount_lines, branch, text_of, traced, value_lines
-from dpaudit.mutants.treatments import HALVED, LEAST, RAISED, REMOVED, TREATMENTS, Treatment
+from dpaudit.mutants.treatments import (
+    HALVED,
+    LEAST,
+    RAISED,
+    REMOVED,
+    SCALED,
+    TREATMENTS,
+    Treatment,
+)
 
 __all__ = [
     "ALL",
@@ -42,6 +50,7 @@ __all__ = [
     "NO_CHANGE",
     "RAISED",
     "REMOVED",
+    "SCALED",
     "TREATMENTS",
     "AddedNoise",
     "Amplifier",

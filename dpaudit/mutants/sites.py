@@ -5,7 +5,7 @@ The sites are found by running the mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,8 @@ RUNS = 7
 """Number of draws of the larger recorded call; the smaller one makes a single draw."""
 
 _SEEDS = 2
+_MANY = 10
+_SCALES = ("scale", "sigma")
 UNSEEN = "bit_generator"
 
 
@@ -124,10 +126,14 @@ class Recording:
     amounts: tuple[dict[Key, Range], ...] = ()
 
     def amounts_of_noise(self, left: int, right: int) -> Iterator[tuple[Key, Range, Range]]:
-        """Yield each noise with its amounts on two of the data, given by their indices."""
+        """Yield each noise with its amounts on two of the data, given by their indices.
+
+        Only scales count. A parameter of a beta distribution, for example, is also a location.
+        """
         one, other = self.amounts[left], self.amounts[right]
         for key in self.keys:
-            if TREATMENTS[key[0]].is_noise and key in one and key in other:
+            is_scale = TREATMENTS[key[0]].amount in _SCALES or key[0] == "geometric"
+            if is_scale and key in one and key in other:
                 yield key, one[key], other[key]
 
     @property
@@ -240,8 +246,19 @@ def uneven_noise(
     return {
         key: (one, other)
         for key, (one, other) in found.items()
-        if not any((m or n) and one * n == other * m for m, n in sizes)
+        if not any(_are_in_proportion((one, other), size) for size in sizes)
     }
+
+
+def _are_in_proportion(numbers: tuple[int, int], sizes: Sequence[int]) -> bool:
+    """Whether numbers of noise are proportional to sizes of the sides, perhaps rounded."""
+    apart = abs(numbers[0] * sizes[1] - numbers[1] * sizes[0])
+    if apart == 0:
+        return max(sizes) > 0
+    # Rounded numbers, such as those of 70% of the users. A key that only one side holds also gives
+    # numbers that differ by 1, but there are fewer keys.
+    is_share = max(sizes) >= _MANY and min(numbers) >= min(sizes) / 2
+    return is_share and apart <= max(sizes)
 
 
 def _numbered(sites: list[Site]) -> tuple[Site, ...]:

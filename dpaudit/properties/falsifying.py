@@ -294,6 +294,8 @@ def _attempt(
     weak: list[str],
 ) -> Attempt:
     """Refute the mutant with the same search, and collect the results."""
+    if judge.counterexample is None and judge.undecided is not None:
+        raise judge.undecided
     if mutant is not None and not callable(mutant):
         mutant = _validate.failure_prob(mutant=mutant)
     power, words = Power.NONE, ""

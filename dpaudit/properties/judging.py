@@ -38,6 +38,10 @@ _FLOATS = 1e300
 _PICTURE = 150  # least number of cases in a picture, if as many are judged
 
 
+class Undecided(ArgumentError):
+    """A number is compared with 0, and rounding may explain the difference."""
+
+
 @dataclass
 class Judge:
     """Judge of cases, one by one.
@@ -70,6 +74,8 @@ class Judge:
     """Largest lhs / rhs over the cases with 0 < rhs < inf; rhs times this would still be enough."""
     counterexample: Counterexample | None = None
     breaking: Any = None
+    undecided: Undecided | None = None
+    """The first comparison that rounding may decide. It counts if no other case is broken."""
     best: list[tuple[float, Any]] = field(default_factory=list)
     seen: list[tuple[dict[str, float], float]] = field(default_factory=list)
     """Numbers and ratios of some of the cases, at regular intervals in their order."""
@@ -77,7 +83,10 @@ class Judge:
 
     def __call__(self, case: Any) -> float | None:
         """Return the ratio of a case, or None if the case shows nothing."""
-        found = self._judged(case)
+        try:
+            found = self._judged(case)
+        except Undecided as error:
+            self.undecided, found = self.undecided or error, None
         if found is None:
             self.rejected += 1
             return None
@@ -135,7 +144,7 @@ class Judge:
             tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
             return tight, left, right, broken
         if self.exact is None and left > right and _are_tiny_and_zero(left, right):
-            raise ArgumentError(
+            raise Undecided(
                 f"inequality must not compare {left!r} with {right!r}, because this may be a "
                 "rounding error. Add the same positive number to both sides, return Fractions, or "
                 "give exact=, which computes both sides exactly"
@@ -151,7 +160,7 @@ def _are_tiny_and_zero(left: float, right: float) -> bool:
 def check_scale(left: float, right: float, floor: float) -> None:
     """Raise an error if a number is compared with 0, and rounding may explain the difference."""
     if floor == 0 and _are_tiny_and_zero(left, right):
-        raise ArgumentError(
+        raise Undecided(
             f"floor must be given to compare {left!r} with {right!r}, because this may be a "
             "rounding error. Pass the size of the numbers from which they are computed, such as "
             "floor=1.0, so that differences are relative to this size"

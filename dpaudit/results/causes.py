@@ -15,7 +15,7 @@ CAUSES = {
     "float": "The low bits of floating-point noise reveal the value",
     "grid": "The noise has a grid, and the value lies between its points",
     "exact": "A value is released without noise",
-    "support": "Some outputs are possible on one side only, however large the noise is",
+    "support": "No amount of noise seems to suffice",
     "relation": "The noise covers a user who is absent, not one who is replaced",
     "outputs": "Each output alone satisfies the claim, and all outputs together do not",
     "items": "The noise covers one item, and a user has several",

@@ -352,6 +352,17 @@ def test_a_pair_with_an_empty_frame_or_only_missing_texts_is_read_again(
         assert list(map(str, read.dtypes)) == list(map(str, known.dtypes))
 
 
+@pytest.mark.parametrize("texts", [["a", None], [None, None], ["a", "b"]])
+def test_a_pair_with_objects_of_pandas_is_read_again(texts: list[Any]) -> None:
+    who = pd.Series(texts, dtype=object)
+    frame = pd.DataFrame({"id": [7, 8], "who": who})
+    pair = NeighborPair.from_frame(frame, user="id", drop=7)
+    again, _ = _pairs_from(pair_bytes(pair))
+    assert digest(again.left) == digest(pair.left)
+    assert list(again.left.dtypes) == list(pair.left.dtypes)
+    assert list(again.right["who"]) == list(pair.right["who"])
+
+
 def test_equal_content_is_told_apart_from_other() -> None:
     assert content([math.nan, -0.0]) == content([math.nan, 0.0])
     assert content({"a": [1, 2]}) != content({"a": [2, 1]})

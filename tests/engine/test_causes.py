@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpaudit import (
     AdditiveNoise,
+    ApproxDP,
     AuditResult,
     NeighborPair,
     Outcomes,
@@ -84,8 +85,35 @@ def test_noise_of_two_signs_is_an_amount_of_noise() -> None:
     def shifted(data: Array, size: int, *, rng: Generator) -> Array:
         return data.sum() + rng.exponential(0.25, size=size) * rng.choice([-1.0, 1.0], size=size)
 
-    for mechanism in (difference, index, shifted):
+    def unbalanced(data: Array, size: int, *, rng: Generator) -> Array:
+        noise = rng.gamma(50.0, 0.02, size=size)
+        return data.sum() + noise - rng.exponential(0.02, size=size)  # rarely below 0
+
+    for mechanism in (difference, index, shifted, unbalanced):
         assert "support" not in [cause.kind for cause in audited(mechanism).causes]
+
+
+def test_noise_of_one_sign_may_satisfy_a_claim_with_delta() -> None:
+    def released(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + rng.exponential(3.0, size=size)
+
+    claim = ApproxDP(1.0, 0.1, relation=Relation.REPLACE_USER)
+    causes = audited(released, claim=claim, draws=20_000).causes
+    assert "support" not in [cause.kind for cause in causes]
+    assert any(cause.factor is not None for cause in causes)
+
+
+def test_more_of_a_noise_that_moves_outputs_by_a_constant_is_no_repair() -> None:
+    def gumbel(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() - 0.25 * np.log(rng.exponential(size=size))
+
+    def race(data: Array, size: int, *, rng: Generator) -> Array:
+        return (rng.exponential(size=(size, 2)) / [1.0, np.exp(3 * data.sum())]).argmin(axis=1)
+
+    for mechanism in (gumbel, race):
+        causes = audited(mechanism).causes
+        assert causes
+        assert not any("no amount of noise" in cause.words for cause in causes)
 
 
 # --- numbers of noise ---
@@ -120,6 +148,15 @@ def test_the_evidence_holds_the_distance_of_outputs_without_noise(noise: str, no
     words = f"without noise, the outputs of the audited pair differ by {norm} norm, and the noise "
     assert causes
     assert all(f"{words}has scale 1" in cause.evidence for cause in causes)
+
+
+def test_the_evidence_may_lack_the_scale_of_the_noise() -> None:
+    def two_scales(data: Array, size: int, *, rng: Generator) -> Array:
+        return data.sum() + rng.normal(scale=0.5, size=size) + rng.normal(scale=0.2, size=size)
+
+    found = audited(two_scales, claim=ApproxDP(1.0, 1e-5, relation=Relation.REPLACE_USER))
+    assert not [note for note in found.notes if "could not be found" in note]
+    assert any("audited pair differ by 1;" in cause.evidence for cause in found.causes)
 
 
 # --- amounts of noise ---

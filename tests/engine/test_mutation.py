@@ -488,12 +488,16 @@ def test_the_pair_of_the_audit_comes_first_if_its_noise_has_a_private_scale() ->
     assert "on this pair, it is 5 on the left and 4 on the right" in result.advice
 
 
-def test_a_scale_that_varies_by_chance_is_not_private() -> None:
+def test_a_scale_that_varies_by_chance_or_a_location_is_not_private() -> None:
     def random_scale(data: Array, size: int, *, rng: Generator) -> Array:
         scale = rng.uniform(2.0, 3.0, size=size)
         return data.sum() + rng.laplace(scale=scale, size=size)
 
+    def posterior(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.beta(200 + data.sum(), 200 - data.sum(), size=size)
+
     assert "private" not in audited(random_scale).advice
+    assert "private" not in audited(posterior).advice
 
 
 # --- cost ---

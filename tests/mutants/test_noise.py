@@ -441,6 +441,19 @@ def test_noise_that_the_data_decide_is_uneven(mechanism: Any, numbers: list[Any]
     assert list(found.values()) == numbers
 
 
+def test_noise_for_a_share_of_the_users_is_not_uneven() -> None:
+    def share(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.laplace(size=(size, int(0.7 * len(data)))).sum(axis=1)
+
+    def keys(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.laplace(size=(size, len(np.unique(data)))).sum(axis=1)
+
+    data = np.repeat([[0.0], [1.0], [2.0]], [10, 9, 1], axis=0)
+    pair = NeighborPair(data, data[:-1], relation=Relation.ADD_REMOVE_USER)
+    assert not uneven_noise(share, pair, seed=2)
+    assert list(uneven_noise(keys, pair, seed=2).values()) == [(3, 2)]
+
+
 def test_uneven_noise_is_seen_in_data_of_any_form() -> None:
     relation = Relation.ADD_REMOVE_USER
     table = pd.DataFrame({"user": [0, 0, 1, 3, 2], "kind": ["a", "b", "a", "a", "c"]})

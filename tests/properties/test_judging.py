@@ -185,6 +185,9 @@ def test_a_rounding_error_beside_0_refutes_nothing(sides):
     assert not sweep(ONE, lambda n: (small, large)).violated
     with pytest.raises(ArgumentError, match="inequality must not compare"):
         sweep(ONE, lambda n: (large, small))
+    later = [{"n": 1}, {"n": 2}]  # a case that is certainly broken decides
+    for cases in (later, later[::-1]):
+        assert sweep(cases, lambda n: (large, small) if n == 1 else (1.0, 0.0)).violated
     assert sweep(ONE, lambda n: (Fraction(large), Fraction(small))).violated
     assert sweep(ONE, lambda n: (large, small), exact=lambda n: (1, 0)).violated
 
