@@ -365,19 +365,19 @@ _ADVICE_ON_SIDE_CHANNELS = (
 
 
 def _advice_on_clips(task: Task, code: CodeRuns | None) -> str:
-    """Return advice to widen the data if no clip of the code clipped anything, or ""."""
+    """Return advice to widen a portfolio if no clip of the code clipped anything, or ""."""
+    if not isinstance(task.space, Portfolio):
+        return ""
     clips = [m for m in ([] if code is None else code.results) if m.kind == CLIPPING]
     if not clips or any(clip.note != NO_CHANGE for clip in clips):
         return ""
     where = clips[0].name.rpartition(", ")[2]
-    how = "Pass a pair with a value far outside of the limits in your code"
-    if isinstance(task.space, Portfolio):
-        is_table = any(is_frame(pair.left) for pair in task.space.pairs[:1])
-        wider = "Schema(columns={...})" if is_table else "neighbors.portfolio(low=, high=)"
-        how = f"Pass {wider} with ranges that exceed the limits in your code on both sides"
+    is_table = any(is_frame(pair.left) for pair in task.space.pairs[:1])
+    wider = "Schema(columns={...})" if is_table else "neighbors.portfolio(low=, high=)"
     return (
         f"Test the clipping, too: in trial draws, no value was clipped on {where}. So a "
-        f"limit that is missing or wrong would not be noticed. {how}."
+        f"limit that is missing or wrong would not be noticed. Pass {wider} with ranges that exceed the limits in your code "
+        "on both sides."
     )
 
 
