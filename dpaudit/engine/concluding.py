@@ -376,8 +376,8 @@ def _advice_on_clips(task: Task, code: CodeRuns | None) -> str:
     wider = "Schema(columns={...})" if is_table else "neighbors.portfolio(low=, high=)"
     return (
         f"Test the clipping, too: in trial draws, no value was clipped on {where}. So a "
-        f"limit that is missing or wrong would not be noticed. Pass {wider} with ranges that exceed "
-        "the limits in your code on both sides."
+        "limit that is missing or wrong would not be noticed. Pass "
+        f"{wider} with ranges that exceed the limits in your code on both sides."
     )
 
 
