@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "mutants/treatments.py",
         "noise is divided by 3 instead of 2",
-        "HALVED: 0.5}.get",
-        "HALVED: 1 / 3}.get",
+        "HALVED: 0.5, LEAST: 0.0}.get",
+        "HALVED: 1 / 3, LEAST: 0.0}.get",
         ("tests/mutants/test_treatments.py",),
     ),
     Mutant(

@@ -151,9 +151,8 @@ def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
         profile = np.minimum(profile, task.claimed)
     likelier = max(needs, key=lambda side: needs[side])
     p, q = directions[likelier]
-    inside = p > np.exp(min(point[0], 700.0)) * q
-    if not inside.any():  # nothing exceeds the claim, so the outcomes that come closest are shown
-        inside = p > q
+    level = needs[likelier][0] * (1 - 1e-9)  # of the outcomes that need the largest epsilon
+    inside = p > np.exp(min(level, 700.0)) * q
     return Certificate.of(
         task,
         pair,

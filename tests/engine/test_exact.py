@@ -61,6 +61,18 @@ def test_the_exact_epsilon_is_found_and_certain() -> None:
     )
 
 
+@pytest.mark.parametrize("claimed", [0.1, 1.0, 3.0])
+def test_the_witness_needs_the_certified_epsilon(claimed: float) -> None:
+    p, q = [0.5, 0.3, 0.2, 0.0], [0.2, 0.25, 0.5, 0.05]
+    result = _audit(_two(p[:3], [0.2, 0.25, 0.55]), PureDP(claimed))
+    assert result.verdict is (Verdict.REFUTED if claimed <= 1 else Verdict.NO_POWER)
+    likely, rare = result.witness.likely, result.witness.rare
+    assert math.log(likely / rare) == pytest.approx(result.certified_epsilon)
+    result = _audit(_two(p, q), ApproxDP(claimed, 0.1))
+    likely, rare = result.witness.likely, result.witness.rare
+    assert math.log((likely - 0.1) / rare) == pytest.approx(result.certified_epsilon)
+
+
 @pytest.mark.parametrize("swap", [False, True])
 def test_both_directions_are_looked_at(swap: bool) -> None:
     p, q = [0.5, 0.5], [0.1, 0.9]
