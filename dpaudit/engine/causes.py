@@ -382,12 +382,12 @@ class _Inquiry:
         asked = [way[:1] for way in ways[:-1]] + ways[-1:]
         if all(ways) and all(map(self._holds_on, asked)):
             is_table = isinstance(self.first.form, ArrayForm) and np.ndim(self.first.left) == 2
-            item = "item or column" if is_table else "item"
+            items = "items or columns" if is_table else "items"
             self._add(
                 "items",
-                f"{self._noise} covers one {item}, and the user of this pair differs in "
-                f"{len(ways[0]) - _leaves(self.first)}",
-                f"no violation is found if the user differs in one {item}",
+                f"{self._noise} covers fewer {items} than the {len(ways[0]) - _leaves(self.first)} "
+                "in which the user of this pair differs",
+                f"no violation is found if the user differs in one of these {items}",
             )
 
     def _ask_about_removal(self) -> None:

@@ -241,6 +241,6 @@ def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
         )
     return (
         f"The worst pair found certifies epsilon = {at_least(found.epsilon.lower)}, and "
-        f"{claimed:g} is claimed. More draws may certify more, the mechanism may add more noise than "
-        f"it needs, or the search missed a worse pair. {closer}.",
+        f"{claimed:g} is claimed. More draws may certify more, the mechanism may add more noise "
+        f"than it needs, or the search missed a worse pair. {closer}.",
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.recfunctions import structured_to_unstructured
 from numpy.typing import NDArray
 
 from dpaudit.data import handed
@@ -150,6 +151,8 @@ class _Ray:
                     calls=found.calls(RUNS),
                 )  # fmt: skip
             made = np.asarray(made)
+            if made.dtype.names and {made.dtype[name].kind for name in made.dtype.names} <= {"f"}:
+                made = structured_to_unstructured(made)  # outputs of a dict of numbers
             if made.dtype.kind not in "iuf":
                 return None
             if made.dtype.kind == "f":

@@ -18,7 +18,7 @@ CAUSES = {
     "support": "No amount of noise seems to suffice",
     "relation": "The noise covers a user who is absent, not one who is replaced",
     "outputs": "Each output alone satisfies the claim, and all outputs together do not",
-    "items": "The noise covers one item, and a user has several",
+    "items": "The noise covers fewer items than a user has",
     "users": "The noise shrinks with the number of users, and the effect of one user does not",
     "delta": "The claim holds only with a delta",
     "noise": "There is too little noise",

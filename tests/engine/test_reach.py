@@ -74,7 +74,12 @@ def seven_numbers(data: Any, *, rng: np.random.Generator) -> Any:
     return data.sum() * np.arange(7.0) + rng.laplace(scale=2.0, size=7)
 
 
+def two_answers(data: Any, *, rng: np.random.Generator) -> Any:
+    return {key: float(data.sum() + rng.laplace(scale=2.0)) for key in ("north", "south")}
+
+
 ADDED: dict[str, tuple[Any, AddedNoise]] = {
+    "a dict": (one_draw(two_answers), AddedNoise("Laplace", (1.0, 1.0), 2.0)),
     "a number": (laplace, AddedNoise("Laplace", (1.0,), 1.0)),
     "a number in another unit": (
         lambda data, size, *, rng: 5 - 2 * (data.sum() + rng.laplace(scale=3.0, size=size)),
