@@ -242,24 +242,31 @@ class _Inquiry:
         return best
 
     def _moves(self, noise: Amplifier) -> bool:
-        """Whether more of a noise changes the outputs by more than a constant.
+        """Whether more of a noise changes the outputs of a side by more than a constant.
 
         It does not if the outputs depend on its logarithm or on ratios of its draws.
         """
         if not noise.keys or is_computed(self.mechanism):
             return True
-        functions = self.mechanism, noise.scaled(LARGEST)
-        rngs = [generator(self.task.seed, self.task.name, "moved") for _ in functions]
+        louder, sides = noise.scaled(LARGEST), (self.pair.left, self.pair.right)
         try:
             with self.task.watch.call(mechanism_name(self.mechanism)):
-                before, after = (
-                    np.asarray(function(handed(self.pair.left), _MOVED, rng=rng))
-                    for function, rng in zip(functions, rngs, strict=True)
-                )
+                return any(self._is_moved(louder, data) for data in sides)
         except BaseException:  # other trials report errors of the mechanism
             if self.task.watch.interrupted:
                 raise
             return True
+
+    def _is_moved(self, changed: Any, data: Any) -> bool:
+        """Whether a change of the mechanism moves a few equal draws by more than a constant."""
+        before, after = (
+            np.asarray(
+                function(
+                    handed(data), _MOVED, rng=generator(self.task.seed, self.task.name, "moved")
+                )
+            )
+            for function in (self.mechanism, changed)
+        )
         if before.shape != after.shape or not {before.dtype.kind, after.dtype.kind} <= set("fiub"):
             return True
         with np.errstate(all="ignore"):

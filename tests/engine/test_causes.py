@@ -115,6 +115,14 @@ def test_more_of_a_noise_that_moves_outputs_by_a_constant_is_no_repair() -> None
         assert causes
         assert not any("no amount of noise" in cause.words for cause in causes)
 
+    def chosen(data: Array, size: int, *, rng: Generator) -> Array:  # all scores of a side are 0
+        scores = np.array([0.0, 3 * data.sum()])
+        return (rng.gumbel(size=(size, 2)) + scores).argmax(axis=1)
+
+    (cause, *_) = audited(chosen).causes
+    assert cause.kind == "noise"
+    assert cause.factor is not None
+
 
 # --- numbers of noise ---
 
